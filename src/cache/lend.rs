@@ -1,0 +1,256 @@
+//! Sheaves that are lent out: the engine of prefilled sheaves.
+//!
+//! A lent sheaf belongs to its borrower alone, so taking from it needs no lock, no system call and no
+//! allocator. What makes that hold is done before: it is filled, its slots are made resident, and a *tally*
+//! is set aside, a word in which the borrower notes how many slots are left, so that the pool's gauges stay
+//! right without the borrower touching anything shared.
+#![forbid(unsafe_code)]
+
+use crossbeam_utils::CachePadded;
+
+use super::{Cache, Failure, Handle};
+use crate::base::error::AllocErrorKind;
+use crate::hook::counter::Counter;
+use crate::sheaf::Sheaf;
+use crate::slab::{Slot, populate_slot};
+use crate::sync::{Arc, AtomicUsize, Lock, Ordering};
+
+/// Slots left in one lent sheaf. Written by its borrower, read by whoever asks for stats.
+type Tally = CachePadded<AtomicUsize>;
+
+/// The tallies of a cache.
+#[derive(Debug)]
+pub(super) struct Ledger(Lock<Tallies>);
+
+#[derive(Debug)]
+struct Tallies {
+    all: Vec<Arc<Tally>>,
+    /// Those of no lent sheaf; they read 0.
+    idle: Vec<Arc<Tally>>,
+}
+
+impl Ledger {
+    pub(super) const fn new() -> Self {
+        Self(Lock::new(Tallies { all: Vec::new(), idle: Vec::new() }))
+    }
+
+    fn take(&self) -> Option<Arc<Tally>> {
+        if let Some(tally) = self.0.lock().idle.pop() {
+            return Some(tally);
+        }
+        let new = Arc::new(CachePadded::new(AtomicUsize::new(0)));
+        let mut tallies = self.0.lock();
+        let wanted = tallies.all.len() + 1;
+        tallies.all.try_reserve(1).ok()?;
+        // Room for every tally to come back, so that giving back needs no memory.
+        let missing = wanted - tallies.idle.len();
+        tallies.idle.try_reserve(missing).ok()?;
+        tallies.all.push(Arc::clone(&new));
+        Some(new)
+    }
+
+    fn give_back(&self, tally: Arc<Tally>) {
+        // Relaxed: a gauge.
+        tally.store(0, Ordering::Relaxed);
+        self.0.lock().idle.push(tally);
+    }
+
+    /// Slots in all lent sheaves.
+    pub(super) fn total(&self) -> usize {
+        // Relaxed: a gauge.
+        self.0.lock().all.iter().map(|tally| tally.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// A sheaf in the hands of a borrower; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Lent {
+    /// `None` once given back.
+    sheaf: Option<Sheaf>,
+    tally: Option<Arc<Tally>>,
+    handle: Handle,
+}
+
+impl Handle {
+    /// Lends a sheaf that holds at least `n` slots.
+    pub(crate) fn lend(&self, n: usize) -> Result<Lent, Failure> {
+        let cache = self.cache();
+        let tally = cache.ledger.take().ok_or(AllocErrorKind::OutOfMemory)?;
+        match cache.sheaf_with(n) {
+            Ok(sheaf) => {
+                let lent = Lent { sheaf: Some(sheaf), tally: Some(tally), handle: self.clone() };
+                lent.note();
+                Ok(lent)
+            }
+            Err(failure) => {
+                cache.ledger.give_back(tally);
+                Err(failure)
+            }
+        }
+    }
+}
+
+impl Cache {
+    /// A sheaf with at least `n` resident slots.
+    fn sheaf_with(&self, n: usize) -> Result<Sheaf, Failure> {
+        let oversize = n > self.config.sheaf_capacity;
+        let sheaf = if oversize { self.oversize_sheaf(n) } else { self.any_sheaf(n) };
+        let mut sheaf = sheaf.ok_or(AllocErrorKind::OutOfMemory)?;
+        match self.top_up(&mut sheaf, n) {
+            Ok(()) => Ok(sheaf),
+            Err(failure) => {
+                self.put_away(Some(sheaf));
+                Err(failure)
+            }
+        }
+    }
+
+    /// An array for exactly `n` slots, with what is at hand in it.
+    fn oversize_sheaf(&self, n: usize) -> Option<Sheaf> {
+        let mut sheaf = Sheaf::try_new(n)?;
+        self.counters.add(Counter::SheafAlloc, 1);
+        self.counters.add(Counter::SheafPrefillOversize, 1);
+        self.gather(n, |slot| {
+            let pushed = sheaf.push(slot);
+            debug_assert!(pushed.is_ok(), "there is room for n slots");
+        });
+        // What threads and barn held may never have been used.
+        sheaf.set_cold(true);
+        Some(sheaf)
+    }
+
+    /// The thread's spare, or a sheaf of the barn, or a new one: whichever is nearest.
+    fn any_sheaf(&self, n: usize) -> Option<Sheaf> {
+        if n == 0 {
+            return Sheaf::try_new(0);
+        }
+        let spare = self.mine().and_then(|mine| mine.hold().and_then(|mut held| held.spare().take()));
+        if let Some(spare) = spare {
+            self.counters.add(Counter::SheafPrefillFast, 1);
+            return Some(spare);
+        }
+        self.counters.add(Counter::SheafPrefillSlow, 1);
+        let full = self.barn.get_full();
+        let event = if full.is_some() { Counter::BarnGet } else { Counter::BarnGetFail };
+        self.counters.add(event, 1);
+        full.or_else(|| self.barn.get_empty()).or_else(|| self.new_array())
+    }
+
+    /// Sees to it that a sheaf holds `n` slots at least, all of them resident.
+    fn top_up(&self, sheaf: &mut Sheaf, n: usize) -> Result<(), Failure> {
+        if sheaf.len() < n {
+            self.fill(sheaf, n)?;
+        }
+        if sheaf.is_cold() {
+            sheaf.iter().for_each(|slot| populate_slot(slot, &self.config.geometry));
+            sheaf.set_cold(false);
+        }
+        Ok(())
+    }
+
+    /// Takes a lent sheaf back.
+    fn take_back(&self, sheaf: Sheaf) {
+        if sheaf.capacity() != self.config.sheaf_capacity || sheaf.capacity() == 0 {
+            self.counters.add(Counter::SheafReturnSlow, 1);
+            return self.put_away(Some(sheaf));
+        }
+        let excess = match self.mine().as_ref().and_then(crate::local::Mine::hold) {
+            Some(mut held) if !held.is_dead() => match held.spare().take() {
+                None => {
+                    *held.spare() = Some(sheaf);
+                    None
+                }
+                Some(spare) => {
+                    let (mut keep, mut rest) = (spare, sheaf);
+                    keep.take_from(&mut rest);
+                    *held.spare() = Some(keep);
+                    Some(rest)
+                }
+            },
+            _ => Some(sheaf),
+        };
+        let event = if excess.is_none() { Counter::SheafReturnFast } else { Counter::SheafReturnSlow };
+        self.counters.add(event, 1);
+        self.put_away(excess);
+    }
+}
+
+impl Lent {
+    /// Takes a slot: no lock, no system call, no allocator.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Slot> {
+        let slot = self.sheaf.as_mut()?.pop()?;
+        self.note();
+        Some(slot)
+    }
+
+    /// Puts a slot in; gives it back if the sheaf is full. As cheap as taking one.
+    #[inline]
+    pub(crate) fn push(&mut self, slot: Slot) -> Result<(), Slot> {
+        match &mut self.sheaf {
+            Some(sheaf) => sheaf.push(slot)?,
+            None => return Err(slot),
+        }
+        self.note();
+        Ok(())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.sheaf.as_ref().map_or(0, Sheaf::len)
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.sheaf.as_ref().map_or(0, Sheaf::capacity)
+    }
+
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Sees to it that the sheaf holds `n` slots at least. What a failure got stays.
+    pub(crate) fn refill(&mut self, n: usize) -> Result<(), Failure> {
+        let cache = self.handle.cache();
+        let Some(sheaf) = self.sheaf.as_mut().filter(|sheaf| sheaf.len() < n) else { return Ok(()) };
+        let result = if n <= sheaf.capacity() {
+            cache.top_up(sheaf, n)
+        } else {
+            cache.grow_sheaf(sheaf, n)
+        };
+        self.note();
+        result
+    }
+
+    /// Notes how many slots are left.
+    #[inline]
+    fn note(&self) {
+        if let Some(tally) = &self.tally {
+            // Relaxed: a gauge, with one writer.
+            tally.store(self.len(), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Cache {
+    /// Replaces a sheaf by one with room for `n` slots, which takes over what it held.
+    fn grow_sheaf(&self, sheaf: &mut Sheaf, n: usize) -> Result<(), Failure> {
+        let capacity = if n > self.config.sheaf_capacity { n } else { self.config.sheaf_capacity };
+        let mut larger = Sheaf::try_new(capacity).ok_or(AllocErrorKind::OutOfMemory)?;
+        self.counters.add(Counter::SheafAlloc, 1);
+        larger.take_from(sheaf);
+        core::mem::swap(sheaf, &mut larger);
+        self.put_away(Some(larger));
+        self.top_up(sheaf, n)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let cache = self.handle.cache();
+        if let Some(tally) = self.tally.take() {
+            cache.ledger.give_back(tally);
+        }
+        if let Some(sheaf) = self.sheaf.take() {
+            cache.take_back(sheaf);
+        }
+    }
+}

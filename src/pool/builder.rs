@@ -1,0 +1,136 @@
+//! The configuration of a pool.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use super::Pool;
+use crate::base::config::{Align, Options, Order};
+use crate::base::error::BuildError;
+use crate::base::flags::DebugFlags;
+use crate::cache::Handle;
+use crate::page::{PageSource, Source, default_source};
+use crate::sync::Arc;
+
+/// Configures a pool; [`Pool::builder`] starts one.
+///
+/// Nothing is checked before [`Builder::build`], which names the first option that cannot be.
+///
+/// ```
+/// use sheaves::{Align, Order, Pool};
+///
+/// let pool: Pool<[u8; 240]> = Pool::builder("io_kiocb")
+///     .order(Order::LARGE)
+///     .align(Align::CACHE_LINE)
+///     .sheaf_capacity(256)
+///     .limit(100_000)
+///     .build()?;
+/// assert_eq!(pool.config().stride(), 256);
+/// # Ok::<(), sheaves::BuildError>(())
+/// ```
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct Builder<T> {
+    options: Options,
+    source: Option<Source>,
+    _type: PhantomData<fn(T) -> T>,
+}
+
+impl<T> Builder<T> {
+    pub(super) fn new(name: &str) -> Self {
+        Self { options: Options::new(name), source: None, _type: PhantomData }
+    }
+
+    fn with(mut self, set: impl FnOnce(&mut Options)) -> Self {
+        set(&mut self.options);
+        self
+    }
+
+    /// The page order of slabs. Default: [`Order::AUTO`].
+    #[doc(alias = "SLAB_LARGE_ORDER")]
+    pub fn order(self, order: Order) -> Self {
+        self.with(|options| options.order = order)
+    }
+
+    /// The alignment of slots, if more than the type's own. Default: [`Align::NATURAL`].
+    #[doc(alias = "SLAB_HWCACHE_ALIGN")]
+    pub fn align(self, align: Align) -> Self {
+        self.with(|options| options.align = align)
+    }
+
+    /// Slots in a sheaf, at most 32,768. A thread keeps up to two sheaves. With 0 it keeps none, and every
+    /// operation takes a lock. Default: 60, 28, 12 or 4, by the size of a slot.
+    pub fn sheaf_capacity(self, slots: usize) -> Self {
+        self.with(|options| options.sheaf_capacity = Some(slots))
+    }
+
+    /// Full and empty sheaves that the barn keeps for all threads, at most 64 each. Default: 10 and 10.
+    pub fn barn(self, full: usize, empty: usize) -> Self {
+        self.with(|options| options.barn = (full, empty))
+    }
+
+    /// Partial slabs, empty ones included, up to which an emptied slab is kept, at most 65,536. Default: 5
+    /// to 10, by the size of a slot.
+    pub fn min_partial(self, slabs: usize) -> Self {
+        self.with(|options| options.min_partial = Some(slabs))
+    }
+
+    /// The most objects that may be live or prefilled at once. Default: no limit.
+    pub fn limit(self, objects: usize) -> Self {
+        self.with(|options| options.limit = Some(objects))
+    }
+
+    /// Objects for which slabs are made by [`Builder::build`] and kept through [`Pool::shrink`]. Default: 0.
+    pub fn reserve(self, objects: usize) -> Self {
+        self.with(|options| options.reserve = objects)
+    }
+
+    /// Where slabs' memory comes from. Default: [`Mmap`](crate::Mmap) on unix, [`Heap`](crate::Heap)
+    /// elsewhere.
+    pub fn source(mut self, source: impl PageSource) -> Self {
+        self.source = Some(Source(Arc::new(source)));
+        self
+    }
+
+    /// Debugging; see [`DebugFlags`]. Default: none.
+    #[doc(alias = "slab_debug")]
+    pub fn debug(self, flags: DebugFlags) -> Self {
+        self.with(|options| options.debug = flags)
+    }
+
+    /// Overwrites slots with zeros when they are freed, so that no later owner sees what an earlier one left.
+    /// Every free then takes the slow path.
+    #[doc(alias = "init_on_free")]
+    pub fn zero_on_free(self) -> Self {
+        self.with(|options| options.zero_on_free = true)
+    }
+
+    /// Makes the allocator traits refuse every layout but that of one `T`.
+    pub fn strict_layout(self) -> Self {
+        self.with(|options| options.strict_layout = true)
+    }
+
+    /// Builds the pool.
+    ///
+    /// # Errors
+    ///
+    /// A [`BuildError`] that names the first option that cannot be, with its value and bound, or memory that
+    /// cannot be had.
+    ///
+    /// ```
+    /// use sheaves::{BuildError, Order, Pool};
+    ///
+    /// let error = Pool::<u64>::builder("big").order(Order::new(12)).build().unwrap_err();
+    /// assert_eq!(error, BuildError::OrderTooLarge { order: 12, max: 9 });
+    /// ```
+    pub fn build(self) -> Result<Pool<T>, BuildError> {
+        let config = self.options.resolve(size_of::<T>(), align_of::<T>())?;
+        let source = self.source.unwrap_or_else(|| Source(default_source()));
+        Handle::build(config, source).map(Pool::from_handle)
+    }
+}
+
+impl<T> fmt::Debug for Builder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("options", &self.options).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,101 @@
+//! Many objects at once.
+
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
+use super::boxed::{drop_object, release};
+use super::{Pool, PoolBox};
+use crate::base::error::{AllocError, AllocErrorKind};
+use crate::cache::{BATCH, Batch, free_batch};
+use crate::slab::Slot;
+
+impl<T> Pool<T> {
+    /// Allocates `n` slots and adds them to `boxes`, or none.
+    ///
+    /// Takes what the running thread and the barn have at hand, then the rest from slabs in one go.
+    ///
+    /// # Errors
+    ///
+    /// `OutOfMemory`, also if `boxes` cannot grow, and `LimitReached`; `boxes` is as it was.
+    ///
+    /// ```
+    /// # use sheaves::{Pool, PoolBox};
+    /// let pool: Pool<u64> = Pool::new("numbers");
+    /// let mut boxes = Vec::new();
+    /// pool.try_alloc_uninit_bulk(100, &mut boxes)?;
+    /// let numbers = (0..).zip(boxes).map(|(i, uninit)| PoolBox::write(uninit, i));
+    /// PoolBox::free_bulk(numbers);
+    /// # Ok::<(), sheaves::AllocError>(())
+    /// ```
+    #[doc(alias = "kmem_cache_alloc_bulk")]
+    pub fn try_alloc_uninit_bulk(
+        &self,
+        n: usize,
+        boxes: &mut Vec<PoolBox<MaybeUninit<T>>>,
+    ) -> Result<(), AllocError> {
+        let before = boxes.len();
+        let cache = self.handle().cache();
+        if boxes.try_reserve(n).is_err() {
+            return Err(AllocError::new(AllocErrorKind::OutOfMemory, cache.name()));
+        }
+        let result = cache.alloc_bulk(n, |slot| boxes.push(PoolBox::from_slot(slot)));
+        result.map_err(|kind| {
+            boxes.truncate(before);
+            AllocError::new(kind, cache.name())
+        })
+    }
+}
+
+impl<T> PoolBox<T> {
+    /// Frees every box that the iterator gives.
+    ///
+    /// The objects are dropped one by one; their slots are collected, and go back a batch at a time: to the
+    /// running thread's sheaves, to the barn, and what is left to slabs in one go. If an object's destructor
+    /// or the iterator panics, what was given so far is freed.
+    #[doc(alias = "kmem_cache_free_bulk")]
+    pub fn free_bulk(boxes: impl IntoIterator<Item = Self>) {
+        let mut collected = Collected { id: 0, batch: Batch::new() };
+        for boxed in boxes {
+            let id = boxed.cache_id();
+            if collected.batch.len() == BATCH || collected.id != id {
+                collected.flush();
+                collected.id = id;
+            }
+            let start = PoolBox::into_start(boxed);
+            // Entered first: if the destructor unwinds the slot is in the batch.
+            // SAFETY: the box was taken apart, so its slot is given up; the batch is not freed before the
+            // object is gone.
+            collected.batch.push(unsafe { Slot::from_ptr(start.cast::<u8>()) });
+            // SAFETY: the box was taken apart, so its object is used by nobody else.
+            unsafe { drop_object(start) };
+        }
+    }
+}
+
+/// Slots of one pool whose objects are gone.
+struct Collected {
+    id: u32,
+    batch: Batch,
+}
+
+impl Collected {
+    fn flush(&mut self) {
+        match self.batch.len() {
+            0 => {}
+            1 => {
+                if let Some(slot) = self.batch.pop() {
+                    let start: NonNull<u8> = slot.into_ptr();
+                    // SAFETY: the token owned the slot, and no object is in it.
+                    unsafe { release(start) };
+                }
+            }
+            _ => free_batch(&mut self.batch),
+        }
+    }
+}
+
+impl Drop for Collected {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}

@@ -1,0 +1,356 @@
+//! The headers at the start of runs, and the handle of a slab.
+
+use core::alloc::Layout;
+use core::mem::{offset_of, size_of};
+use core::ptr::{self, NonNull};
+use core::slice;
+
+use super::slot::Slot;
+use crate::base::layout::{Geometry, MAX_ORDER, PAGE_SIZE, RUN_HEADER, bitmap_words};
+use crate::base::list::{Linked, Links};
+use crate::page::{self, Pages, Source};
+use crate::sync::{AtomicU32, Ordering};
+
+/// At the start of every run.
+#[repr(C)]
+pub(super) struct RunHeader {
+    /// The header of the slab. Never changes once the run is set up.
+    slab: NonNull<SlabHeader>,
+    /// Offset of the first slot from the start of the run. Never changes.
+    first: u32,
+    /// Which run of its slab this is. Never changes.
+    index: u32,
+    /// Bytes from the start of the run that are known to be resident and writable; only grows.
+    populated: AtomicU32,
+    /// Under the node's lock.
+    state: RunState,
+}
+
+/// What the node's lock guards in a run.
+pub(super) struct RunState {
+    /// Free slots.
+    pub(super) free: u32,
+    /// No word of the bitmap below this one has a free slot.
+    pub(super) hint: u32,
+}
+
+/// At the start of a slab, which is the start of its first run.
+#[repr(C)]
+pub(crate) struct SlabHeader {
+    run: RunHeader,
+    /// Never changes once the slab is set up.
+    pub(super) fixed: SlabFixed,
+    /// Touched by the list that the slab is in.
+    links: Links<Self>,
+    /// Under the node's lock.
+    pub(super) state: SlabState,
+}
+
+/// What never changes in a slab.
+#[derive(Clone, Copy)]
+pub(super) struct SlabFixed {
+    /// The cache that owns the slab.
+    pub(super) owner: *const (),
+    /// The id of that cache.
+    pub(super) id: u32,
+    /// Slots in the slab.
+    pub(super) total: u32,
+    /// Runs in the slab.
+    pub(super) runs: u32,
+    /// The colour of its first run; each further run has the next.
+    pub(super) colour: u32,
+    pub(super) order: u8,
+}
+
+/// What the node's lock guards in a slab.
+pub(super) struct SlabState {
+    /// Slots that are out: allocated, or in somebody's sheaf.
+    pub(super) out: u32,
+    /// Runs that are set up.
+    pub(super) ready: u32,
+    /// No run below this one has a free slot.
+    pub(super) run_hint: u32,
+    /// The slab stays in its list while `low <= out <= high`.
+    pub(super) low: u32,
+    pub(super) high: u32,
+    /// Which list of its set the slab is in.
+    pub(super) list: u32,
+}
+
+const _: () = assert!(size_of::<SlabHeader>() <= RUN_HEADER, "headers fit before the bitmap");
+const _: () = assert!(offset_of!(SlabHeader, run) == 0, "a slab starts with its first run");
+
+/// A run of a standing slab.
+///
+/// # Invariants
+///
+/// 1. The pointer is the start of a run that is set up, with the provenance of the whole slab.
+#[derive(Clone, Copy)]
+pub(super) struct Run(NonNull<RunHeader>);
+
+impl Run {
+    /// The run on whose first page `slot` starts.
+    pub(super) fn of(slot: &Slot) -> Self {
+        Self(page_start(slot.as_ptr()).cast())
+    }
+
+    pub(super) fn slab(self) -> NonNull<SlabHeader> {
+        // SAFETY: the run is set up (invariant 1) and this field never changes.
+        unsafe { (*self.0.as_ptr()).slab }
+    }
+
+    pub(super) fn first(self) -> usize {
+        // SAFETY: the run is set up (invariant 1) and this field never changes.
+        unsafe { (*self.0.as_ptr()).first as usize }
+    }
+
+    pub(super) fn index(self) -> u32 {
+        // SAFETY: the run is set up (invariant 1) and this field never changes.
+        unsafe { (*self.0.as_ptr()).index }
+    }
+
+    fn populated(&self) -> &AtomicU32 {
+        // SAFETY: the run is set up (invariant 1); the field is an atomic, so it may be shared.
+        unsafe { &(*self.0.as_ptr()).populated }
+    }
+
+    /// Whether the run is known to be resident up to `end` bytes from its start.
+    pub(super) fn is_populated(self, end: usize) -> bool {
+        // Relaxed: a mark about the page tables, which the kernel synchronises; a stale one costs a call.
+        self.populated().load(Ordering::Relaxed) as usize >= end
+    }
+
+    /// The address `offset` bytes into the run, which must be at least that long.
+    fn start_at(self, offset: usize) -> NonNull<u8> {
+        // Never dereferenced, so wrapping does no harm.
+        let start = self.0.cast::<u8>().as_ptr().wrapping_add(offset);
+        NonNull::new(start).unwrap_or(self.0.cast())
+    }
+
+    /// # Safety
+    ///
+    /// The caller holds the node's lock, and no other reference to the state is alive.
+    pub(super) unsafe fn state<'a>(self) -> &'a mut RunState {
+        // SAFETY: the run is set up (invariant 1); exclusive by the caller's word.
+        unsafe { &mut (*self.0.as_ptr()).state }
+    }
+
+    /// The bitmap of free slots.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Run::state`]; `words` is the number of words that the run was set up with.
+    pub(super) unsafe fn bits<'a>(self, words: usize) -> &'a mut [u64] {
+        // SAFETY: the bitmap starts `RUN_HEADER` bytes into the run, which is longer than that.
+        let bits = unsafe { self.0.cast::<u8>().add(RUN_HEADER) }.cast::<u64>();
+        // SAFETY: the words were written when the run was set up; aligned, since runs start on pages and
+        // `RUN_HEADER` is a multiple of 8; exclusive by the caller's word.
+        unsafe { slice::from_raw_parts_mut(bits.as_ptr(), words) }
+    }
+
+    /// The token of a slot that was just taken from the bitmap.
+    ///
+    /// # Safety
+    ///
+    /// The slot exists, its bit was just cleared, and no token of it is made but this one.
+    pub(super) unsafe fn slot(self, geometry: &Geometry, index: usize) -> Slot {
+        let offset = self.first() + index * geometry.stride;
+        // SAFETY: slots lie within their run.
+        let start = unsafe { self.0.cast::<u8>().add(offset) };
+        // SAFETY: the slot's bit is clear and this is its only token, by the caller's word.
+        unsafe { Slot::from_ptr(start) }
+    }
+}
+
+/// A slab that is in no list.
+///
+/// # Invariants
+///
+/// 1. The pointer is the start of a standing slab, with the provenance of all its pages, and this handle
+///    owns it together with the tokens of its slots that are out.
+#[derive(Debug)]
+pub(crate) struct Slab(NonNull<SlabHeader>);
+
+// SAFETY: the handle owns the slab (invariant 1); memory may be owned by any thread.
+unsafe impl Send for Slab {}
+
+// SAFETY: (1) the handle is given up for the pointer, and a slab's memory stays in place until the handle is
+// turned into pages. (2) the links are a field of that header, which nothing else touches.
+unsafe impl Linked for Slab {
+    type Node = SlabHeader;
+
+    fn into_node(self) -> NonNull<SlabHeader> {
+        self.0
+    }
+
+    unsafe fn from_node(node: NonNull<SlabHeader>) -> Self {
+        Self(node)
+    }
+
+    unsafe fn links(node: NonNull<SlabHeader>) -> NonNull<Links<SlabHeader>> {
+        // SAFETY: the node is a standing slab, so its field lies within the same allocation.
+        unsafe { node.byte_add(offset_of!(SlabHeader, links)) }.cast()
+    }
+}
+
+impl Slab {
+    /// Sets up a slab in pages whose contents are of no interest. Its runs are set up when first used.
+    pub(super) fn new(pages: Pages, fixed: SlabFixed) -> Self {
+        let (start, layout) = pages.into_raw();
+        debug_assert_eq!(layout, slab_layout(fixed.order));
+        // Tokens are made again from addresses, see `Slot::from_ptr`.
+        let _ = start.as_ptr().expose_provenance();
+        let slab = start.cast::<SlabHeader>();
+        let state = SlabState { out: 0, ready: 0, run_hint: 0, low: 0, high: 0, list: 0 };
+        let run = RunHeader {
+            slab,
+            first: 0,
+            index: 0,
+            populated: AtomicU32::new(0),
+            state: RunState { free: 0, hint: 0 },
+        };
+        let new = SlabHeader { run, fixed, links: Links::new(), state };
+        // SAFETY: the pages are owned, so their first bytes may be written; page-aligned.
+        unsafe { slab.write(new) };
+        Self(slab)
+    }
+
+    /// The pages of a slab of which no slot is out.
+    ///
+    /// # Safety
+    ///
+    /// The pages came from `source`, every slot is free, and the page map does not name them any more.
+    pub(super) unsafe fn into_pages(self, source: &Source) -> Pages {
+        let order = fixed(self.0).order;
+        // SAFETY: the block was given up in `new`, and is taken back once since `self` is consumed; the
+        // same source by the caller's word.
+        unsafe { Pages::from_raw(self.0.cast(), slab_layout(order), source) }
+    }
+
+    pub(super) fn node(&self) -> NonNull<SlabHeader> {
+        self.0
+    }
+}
+
+/// The parts of a standing slab that never change.
+pub(super) fn fixed(slab: NonNull<SlabHeader>) -> SlabFixed {
+    // SAFETY: pointers to slab headers are only made for slabs that are set up, and last as long as these.
+    unsafe { (*slab.as_ptr()).fixed }
+}
+
+/// # Safety
+///
+/// The slab stands, the caller holds the node's lock, and no other reference to the state is alive.
+pub(super) unsafe fn state<'a>(slab: NonNull<SlabHeader>) -> &'a mut SlabState {
+    // SAFETY: the slab stands; exclusive by the caller's word.
+    unsafe { &mut (*slab.as_ptr()).state }
+}
+
+/// Run `index` of a slab, which must be set up.
+///
+/// # Safety
+///
+/// The slab stands and run `index` of it is set up.
+pub(super) unsafe fn run(slab: NonNull<SlabHeader>, geometry: &Geometry, index: u32) -> Run {
+    let offset = index as usize * geometry.run_pages * PAGE_SIZE;
+    // SAFETY: the run lies within the slab.
+    Run(unsafe { slab.cast::<u8>().add(offset) }.cast())
+}
+
+/// Sets up run `index` of a slab: all its slots are free.
+///
+/// # Safety
+///
+/// The slab stands, run `index` exists and no slot of it is out, and the caller holds the node's lock.
+pub(super) unsafe fn set_up_run(slab: NonNull<SlabHeader>, geometry: &Geometry, index: u32) {
+    let colour = fixed(slab).colour as usize + index as usize;
+    // SAFETY: passed on; only the pointer is used before the header is written.
+    let Run(header) = unsafe { run(slab, geometry, index) };
+    #[expect(clippy::cast_possible_truncation, reason = "a run's first slot starts on its first page")]
+    let first = geometry.first_of(colour) as u32;
+    #[expect(clippy::cast_possible_truncation, reason = "a run has fewer slots than bytes of a page")]
+    let free = geometry.run_slots as u32;
+    let state = RunState { free, hint: 0 };
+    let new = RunHeader { slab, first, index, populated: AtomicU32::new(0), state };
+    // SAFETY: no slot of the run is out and the lock is held, so the header may be written.
+    unsafe { header.write(new) };
+    let words = bitmap_words(geometry.run_slots);
+    // SAFETY: as for the header; plain integers, so old bytes are valid once written.
+    let bits = unsafe { header.cast::<u8>().add(RUN_HEADER) }.cast::<u64>();
+    // SAFETY: the words lie between the header and the first slot.
+    unsafe { ptr::write_bytes(bits.as_ptr(), 0xff, words) };
+    let spare_bits = words * 64 - geometry.run_slots;
+    // SAFETY: the last word lies within the bitmap.
+    let last = unsafe { bits.add(words - 1) };
+    // SAFETY: as above.
+    unsafe { last.write(u64::MAX >> spare_bits) };
+}
+
+/// The layout of a slab's pages.
+pub(crate) fn slab_layout(order: u8) -> Layout {
+    debug_assert!(order <= MAX_ORDER);
+    page::pages_layout(1 << order).expect("orders are at most MAX_ORDER")
+}
+
+/// The cache that owns a slot.
+pub(crate) fn owner_of(slot: &Slot) -> *const () {
+    fixed(Run::of(slot).slab()).owner
+}
+
+/// Makes a free slot's memory resident, so that using it does not fault. May call the system; where that
+/// cannot help, bytes of the slot are overwritten.
+pub(crate) fn populate_slot(slot: &Slot, geometry: &Geometry) {
+    let run = Run::of(slot);
+    let start = slot.addr() % PAGE_SIZE;
+    let end = start + geometry.size;
+    if run.is_populated(end) {
+        return;
+    }
+    // Everything from the mark up to this slot's end, neighbours included: what they hold does not change.
+    let mark = run.populated();
+    // Relaxed: see `is_populated`.
+    let seen = mark.load(Ordering::Relaxed) as usize;
+    let gap = (start + geometry.size).saturating_sub(seen);
+    // SAFETY: the range lies within the run that holds the slot, and the slab stands while a slot is out.
+    let populated = unsafe { page::populate_shared(run.start_at(seen), gap) };
+    if populated {
+        #[expect(clippy::cast_possible_truncation, reason = "runs are at most 32 MiB long")]
+        // Relaxed: see `is_populated`.
+        mark.fetch_max(end as u32, Ordering::Relaxed);
+    } else {
+        // SAFETY: the slot is owned by whoever holds its token, and holds no value.
+        unsafe { page::touch(slot.as_ptr(), geometry.size) };
+    }
+}
+
+/// What an arbitrary address is to a slab.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Located {
+    /// The start of a slot.
+    Slot,
+    /// Inside a slot, between slots, or in a header.
+    Interior,
+}
+
+/// Tells what `addr` is, on a page whose page map entry is the head of a run of the cache with `geometry`.
+///
+/// # Safety
+///
+/// The page map names the page as a head of that cache, and the slab cannot go while this runs.
+pub(crate) unsafe fn locate(addr: NonNull<u8>, geometry: &Geometry) -> Located {
+    let start = page_start(addr);
+    let run = Run(start.cast());
+    // A page at which a run starts may belong to one that is not set up yet; its slab's first run always is.
+    // The page map only names pages as heads once their run is set up.
+    let offset = (addr.addr().get() - start.addr().get()).checked_sub(run.first());
+    match offset.and_then(|offset| geometry.index_at(offset)) {
+        Some(_) => Located::Slot,
+        None => Located::Interior,
+    }
+}
+
+/// The start of the page that holds `ptr`, with the provenance that its slab exposed.
+fn page_start(ptr: NonNull<u8>) -> NonNull<u8> {
+    let addr = ptr.addr().get() & !(PAGE_SIZE - 1);
+    NonNull::new(ptr::with_exposed_provenance_mut(addr)).unwrap_or(NonNull::dangling())
+}

@@ -1,0 +1,334 @@
+//! All slabs of one node, in lists by fullness.
+
+use core::ptr::NonNull;
+
+use super::comers::Entered;
+use super::header::{self, Run, Slab, SlabFixed, SlabHeader, fixed};
+use super::slot::Slot;
+use crate::base::layout::{Geometry, PAGE_SIZE, bitmap_words};
+use crate::base::list::List;
+use crate::page::{Entry, page_map};
+
+/// Lists of partial slabs, by eighths of fullness: enough to tell a slab that will soon be empty from one
+/// that will not, few enough that slabs seldom change lists.
+const PARTIAL_LISTS: u32 = 8;
+/// The list of slabs of which no slot is out.
+const EMPTY: u32 = PARTIAL_LISTS;
+/// The list of slabs of which every slot is out. Kept so that every slab is on a list.
+const FULL: u32 = PARTIAL_LISTS + 1;
+const LISTS: usize = FULL as usize + 1;
+
+/// The cache that slots lead back to: an opaque address for the layers above.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnerPtr(pub(crate) *const ());
+
+// SAFETY: the pointer is an opaque value here; who dereferences it answers for that.
+unsafe impl Send for OwnerPtr {}
+// SAFETY: as above.
+unsafe impl Sync for OwnerPtr {}
+
+/// Every slab of a node, and the only one who changes their headers.
+///
+/// Stands behind the node's lock: `&mut self` is the proof that it is held.
+///
+/// # Invariants
+///
+/// 1. Every slab of this set's `id` and `node` is in exactly one of `lists`, the one that its state names.
+/// 2. A bit of a slab's bitmap is set exactly if the slot is free; then no token of it exists.
+/// 3. `slabs`, `slots` and `out` are the sums over all slabs.
+#[derive(Debug)]
+pub(crate) struct SlabSet {
+    geometry: Geometry,
+    id: u32,
+    owner: OwnerPtr,
+    lists: [List<Slab>; LISTS],
+    next_colour: u32,
+    slabs: usize,
+    slots: usize,
+    out: usize,
+    pages: usize,
+}
+
+/// What a [`SlabSet::take`] gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Slots taken.
+    pub(crate) count: usize,
+    /// Whether some of them are not known to be resident.
+    pub(crate) cold: bool,
+}
+
+/// What a [`SlabSet::put`] did to the slab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PutEffect {
+    /// Neither of the two below.
+    None,
+    /// The slab was full and is partial now, or empty if it has but one slot.
+    WasFull,
+    /// Its last slot came home.
+    Emptied,
+}
+
+/// A slot that cannot be put back; its token is gone, its slot leaked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Misfit {
+    /// The slot is free already.
+    DoubleFree,
+    /// The slot belongs to another cache.
+    Foreign,
+    /// No slot starts at the address.
+    Interior,
+}
+
+impl SlabSet {
+    pub(crate) const fn new(geometry: Geometry, id: u32, owner: OwnerPtr) -> Self {
+        Self {
+            geometry,
+            id,
+            owner,
+            lists: [const { List::new() }; LISTS],
+            next_colour: 0,
+            slabs: 0,
+            slots: 0,
+            out: 0,
+            pages: 0,
+        }
+    }
+
+    pub(crate) fn slabs(&self) -> usize {
+        self.slabs
+    }
+
+    pub(crate) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Slots that are not free in a slab.
+    pub(crate) fn out(&self) -> usize {
+        self.out
+    }
+
+    /// Pages of all slabs.
+    pub(crate) fn pages(&self) -> usize {
+        self.pages
+    }
+
+    /// Slabs of which some slots are free, the empty ones included.
+    pub(crate) fn partial(&self) -> usize {
+        self.slabs - self.lists[FULL as usize].len()
+    }
+
+    /// Makes an empty slab of pages that were entered for this set's cache.
+    pub(crate) fn insert(&mut self, entered: Entered) {
+        let (pages, id, order) = entered.into_parts();
+        debug_assert_eq!(id, self.id);
+        let count = 1_usize << order;
+        #[expect(clippy::cast_possible_truncation, reason = "bounded by `Geometry::MAX_SLOTS`")]
+        let (total, runs) =
+            (self.geometry.slots_of(order) as u32, self.geometry.runs_of(order) as u32);
+        let colour = self.next_colour;
+        self.next_colour = colour.wrapping_add(1);
+        let new = SlabFixed { owner: self.owner.0, id: self.id, total, runs, colour, order };
+        let slab = Slab::new(pages, new);
+        // SAFETY: the slab stands, and `&mut self` is the lock.
+        unsafe { header::state(slab.node()) }.list = EMPTY;
+        self.lists[EMPTY as usize].push_front(slab);
+        self.slabs += 1;
+        self.slots += total as usize;
+        self.pages += count;
+    }
+
+    /// Takes up to `n` free slots, from the fullest slabs and in address order, and hands them to `sink`.
+    pub(crate) fn take(&mut self, n: usize, mut sink: impl FnMut(Slot)) -> Taken {
+        let mut taken = Taken::default();
+        while taken.count < n {
+            let Some(slab) = self.fullest() else { break };
+            let part = self.take_from(slab, n - taken.count, &mut sink);
+            taken.count += part.count;
+            taken.cold |= part.cold;
+            self.relist(slab);
+        }
+        self.out += taken.count;
+        taken
+    }
+
+    /// The fullest slab with a free slot; an empty one if there is no other.
+    fn fullest(&self) -> Option<NonNull<SlabHeader>> {
+        let partial = self.lists[..PARTIAL_LISTS as usize].iter().rev();
+        partial.chain([&self.lists[EMPTY as usize]]).find_map(List::first)
+    }
+
+    fn take_from(
+        &mut self,
+        slab: NonNull<SlabHeader>,
+        n: usize,
+        sink: &mut impl FnMut(Slot),
+    ) -> Taken {
+        let runs = fixed(slab).runs;
+        let mut taken = Taken::default();
+        // SAFETY: the slab is in a list and so stands; `&mut self` is the lock, and this is the only
+        // reference until the function returns.
+        let state = unsafe { header::state(slab) };
+        while taken.count < n && state.run_hint < runs {
+            if state.run_hint == state.ready {
+                self.set_up_run(slab, state.ready);
+                state.ready += 1;
+            }
+            // SAFETY: runs below `ready` are set up.
+            let run = unsafe { header::run(slab, &self.geometry, state.run_hint) };
+            let part = self.take_from_run(run, n - taken.count, sink);
+            taken.count += part.count;
+            taken.cold |= part.cold;
+            if taken.count < n {
+                state.run_hint += 1;
+            }
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "at most the slots of a slab")]
+        let count = taken.count as u32;
+        state.out += count;
+        taken
+    }
+
+    fn set_up_run(&self, slab: NonNull<SlabHeader>, index: u32) {
+        // SAFETY: the run is the first that is not set up, so none of its slots is out; `&mut self` of the
+        // callers is the lock.
+        unsafe { header::set_up_run(slab, &self.geometry, index) };
+        let addr = slab.addr().get() + index as usize * self.geometry.run_pages * PAGE_SIZE;
+        page_map::set_range(addr, 1, |_| Entry::head(self.id))
+            .expect("the entry was written when the slab was made, so its memory is there");
+    }
+
+    fn take_from_run(&mut self, run: Run, n: usize, sink: &mut impl FnMut(Slot)) -> Taken {
+        // SAFETY: `&mut self` is the lock, and this is the only reference until the function returns.
+        let state = unsafe { run.state() };
+        // SAFETY: as above; runs are set up with this number of words.
+        let bits = unsafe { run.bits(bitmap_words(self.geometry.run_slots)) };
+        let mut count = 0;
+        let mut last = 0;
+        let mut word = state.hint as usize;
+        while state.free > 0 && count < n {
+            let mut free = bits[word];
+            while free != 0 && count < n {
+                last = word * 64 + free.trailing_zeros() as usize;
+                free &= free - 1;
+                state.free -= 1;
+                count += 1;
+                // SAFETY: the bit was set, so the slot is free and has no token (invariant 2); it is
+                // cleared below, before anybody else can look.
+                sink(unsafe { run.slot(&self.geometry, last) });
+            }
+            bits[word] = free;
+            if free == 0 {
+                word += 1;
+            }
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "at most the words of a page's bitmap")]
+        let hint = word as u32;
+        state.hint = hint;
+        let end = run.first() + last * self.geometry.stride + self.geometry.size;
+        Taken { count, cold: count > 0 && !run.is_populated(end) }
+    }
+
+    /// Puts a slot back into its slab.
+    pub(crate) fn put(&mut self, slot: Slot) -> Result<PutEffect, Misfit> {
+        let run = Run::of(&slot);
+        let slab = run.slab();
+        if fixed(slab).id != self.id {
+            return Err(Misfit::Foreign);
+        }
+        let offset = (slot.addr() % PAGE_SIZE).wrapping_sub(run.first());
+        let index = self.geometry.index_at(offset).ok_or(Misfit::Interior)?;
+        // SAFETY: `&mut self` is the lock, and this is the only reference until the function returns.
+        let run_state = unsafe { run.state() };
+        // SAFETY: as above; runs are set up with this number of words.
+        let bits = unsafe { run.bits(bitmap_words(self.geometry.run_slots)) };
+        let (word, bit) = (index / 64, 1_u64 << (index % 64));
+        if bits[word] & bit != 0 {
+            return Err(Misfit::DoubleFree);
+        }
+        bits[word] |= bit;
+        run_state.free += 1;
+        #[expect(clippy::cast_possible_truncation, reason = "at most the words of a page's bitmap")]
+        let word = word as u32;
+        run_state.hint = run_state.hint.min(word);
+        // SAFETY: the slab stands, since a slot of it was out; `&mut self` is the lock.
+        let state = unsafe { header::state(slab) };
+        let was_full = state.list == FULL;
+        state.run_hint = state.run_hint.min(run.index());
+        state.out -= 1;
+        self.out -= 1;
+        let emptied = state.out == 0;
+        if state.out < state.low {
+            self.relist(slab);
+        }
+        Ok(match (emptied, was_full) {
+            (true, _) => PutEffect::Emptied,
+            (false, true) => PutEffect::WasFull,
+            (false, false) => PutEffect::None,
+        })
+    }
+
+    /// Moves a slab to the list that its fullness asks for.
+    fn relist(&mut self, slab: NonNull<SlabHeader>) {
+        // SAFETY: the slab is in a list and so stands; `&mut self` is the lock.
+        let state = unsafe { header::state(slab) };
+        let total = fixed(slab).total;
+        let (list, low, high) = list_for(state.out, total);
+        let old = state.list;
+        (state.list, state.low, state.high) = (list, low, high);
+        if list != old {
+            // SAFETY: the slab is in the list that its state named (invariant 1).
+            let slab = unsafe { self.lists[old as usize].remove(slab) };
+            self.lists[list as usize].push_front(slab);
+        }
+    }
+
+    /// Takes an empty slab out of the set and the page map.
+    pub(crate) fn pop_empty(&mut self) -> Option<Slab> {
+        let slab = self.lists[EMPTY as usize].pop_front()?;
+        let SlabFixed { total, order, .. } = fixed(slab.node());
+        page_map::clear_range(slab.node().addr().get(), 1 << order);
+        self.slabs -= 1;
+        self.slots -= total as usize;
+        self.pages -= 1 << order;
+        Some(slab)
+    }
+
+    /// Slots of the slab that [`SlabSet::pop_empty`] would give.
+    pub(crate) fn next_empty_slots(&self) -> Option<usize> {
+        self.lists[EMPTY as usize].first().map(|slab| fixed(slab).total as usize)
+    }
+}
+
+/// The list for a slab with `out` of `total` slots out, and the counts between which it stays there.
+fn list_for(out: u32, total: u32) -> (u32, u32, u32) {
+    if out == 0 {
+        return (EMPTY, 0, 0);
+    }
+    if out == total {
+        return (FULL, total, total);
+    }
+    let wide = |n: u64| n * u64::from(total);
+    #[expect(clippy::cast_possible_truncation, reason = "quotients by the total are below the lists")]
+    let list = (u64::from(out) * u64::from(PARTIAL_LISTS) / u64::from(total)) as u32;
+    #[expect(clippy::cast_possible_truncation, reason = "parts of a total that is a u32")]
+    let bound = |eighth: u32| wide(u64::from(eighth)).div_ceil(u64::from(PARTIAL_LISTS)) as u32;
+    (list, bound(list).max(1), (bound(list + 1) - 1).min(total - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_partition_every_count() {
+        for total in [1, 2, 3, 7, 8, 9, 272, 65_000] {
+            for out in 0..=total {
+                let (list, low, high) = list_for(out, total);
+                assert!(low <= out && out <= high, "{out} of {total}");
+                assert_eq!(list_for(low, total).0, list);
+                assert_eq!(list_for(high, total).0, list);
+            }
+        }
+    }
+}
