@@ -127,7 +127,9 @@ impl Barn {
         if stacks.closed || stacks.full.len() >= self.max_full {
             return Err((sheaf, Refusal::NoRoom));
         }
-        let Some(empty) = stacks.empty.pop() else { return Err((sheaf, Refusal::NoEmpty)) };
+        let Some(empty) = stacks.empty.pop() else {
+            return Err((sheaf, Refusal::NoEmpty));
+        };
         stacks.slots += sheaf.len();
         stacks.full.push(sheaf);
         self.publish(&stacks);
@@ -140,7 +142,9 @@ impl Barn {
             return Err(sheaf);
         }
         let mut stacks = self.stacks.lock();
-        let Some(full) = stacks.full.pop() else { return Err(sheaf) };
+        let Some(full) = stacks.full.pop() else {
+            return Err(sheaf);
+        };
         stacks.slots -= full.len();
         let back = if !stacks.closed && stacks.empty.len() < self.max_empty {
             stacks.empty.push(sheaf);
@@ -152,9 +156,19 @@ impl Barn {
         Ok((full, back))
     }
 
-    /// Takes nothing in from now on; what is there can still be got.
+    /// Takes nothing in until [`Barn::open`]; what is there can still be got.
     pub(crate) fn close(&self) {
         self.stacks.lock().closed = true;
+    }
+
+    /// Takes sheaves in again.
+    pub(crate) fn open(&self) {
+        self.stacks.lock().closed = false;
+    }
+
+    /// Locks the barn.
+    pub(crate) fn hold(&self) -> impl Sized + '_ {
+        self.stacks.lock()
     }
 
     /// Full and empty sheaves, and the slots in them.
@@ -202,5 +216,127 @@ impl Barn {
 impl Stacks {
     fn has_room(&self, barn: &Barn) -> bool {
         self.full.capacity() >= barn.max_full && self.empty.capacity() >= barn.max_empty
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use loom::sync::{Arc, Mutex};
+    use loom::thread;
+
+    use super::{Barn, Sheaf};
+    use crate::slab::Slot;
+
+    fn search(scene: impl Fn() + Sync + Send + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = builder.preemption_bound.or(Some(3));
+        builder.check(scene);
+    }
+
+    fn full(content: usize) -> Sheaf {
+        let mut sheaf = empty();
+        assert!(sheaf.push(Slot::of_model(content)).is_ok());
+        sheaf
+    }
+
+    fn empty() -> Sheaf {
+        Sheaf::try_new(1).expect("memory")
+    }
+
+    /// Everything in the barn and in these hands: the contents in order, and the number of empty sheaves.
+    fn account(barn: &Barn, hands: impl IntoIterator<Item = Sheaf>) -> (Vec<usize>, usize) {
+        let (nr_full, nr_empty, slots) = barn.counts();
+        assert!(nr_full <= barn.max_full && nr_empty <= barn.max_empty && slots == nr_full);
+        let rest = core::iter::from_fn(|| barn.get_full().or_else(|| barn.get_empty()));
+        let (mut contents, mut empties) = (Vec::new(), 0);
+        for mut sheaf in hands.into_iter().chain(rest) {
+            empties += usize::from(sheaf.is_empty());
+            contents.extend(sheaf.drain().map(Slot::end));
+        }
+        assert_eq!(barn.counts(), (0, 0, 0));
+        contents.sort_unstable();
+        (contents, empties)
+    }
+
+    #[test]
+    fn full_and_empty_change_hands() {
+        search(|| {
+            let barn = Arc::new(Barn::new(1, 1));
+            assert!(barn.put_full(full(1)).is_ok() && barn.put_empty(empty()).is_ok());
+            let other = Arc::clone(&barn);
+            let freeing = thread::spawn(move || match other.exchange_full(full(2)) {
+                Ok(sheaf) | Err((sheaf, _)) => sheaf,
+            });
+            let mine: Vec<Sheaf> = match barn.exchange_empty(empty()) {
+                Ok((sheaf, back)) => [sheaf].into_iter().chain(back).collect(),
+                Err(back) => vec![back],
+            };
+            let hands = mine.into_iter().chain([freeing.join().unwrap()]);
+            assert_eq!(account(&barn, hands), (vec![1, 2], 2));
+        });
+    }
+
+    #[test]
+    fn the_first_to_put_share_one_room() {
+        search(|| {
+            let barn = Arc::new(Barn::new(1, 1));
+            let other = Arc::clone(&barn);
+            let putting = thread::spawn(move || other.put_full(full(1)).err());
+            let mine = barn.put_full(full(2)).err();
+            let (got, theirs) = (barn.get_full(), putting.join().unwrap());
+            assert!(
+                mine.is_none() || theirs.is_none() || got.is_some(),
+                "nobody got the room"
+            );
+            let hands = [mine, got, theirs].into_iter().flatten();
+            assert_eq!(account(&barn, hands), (vec![1, 2], 0));
+        });
+    }
+
+    #[test]
+    fn nothing_is_taken_in_after_the_close() {
+        search(|| {
+            let barn = Arc::new(Barn::new(1, 1));
+            let other = Arc::clone(&barn);
+            let putting = thread::spawn(move || {
+                let back = [other.put_empty(empty()), other.put_full(full(1))];
+                let traded = match other.exchange_full(full(2)) {
+                    Ok(sheaf) | Err((sheaf, _)) => sheaf,
+                };
+                back.into_iter()
+                    .filter_map(Result::err)
+                    .chain([traded])
+                    .collect::<Vec<_>>()
+            });
+            barn.close();
+            let mut mine: Vec<Sheaf> = core::iter::from_fn(|| barn.get_full()).collect();
+            mine.extend(core::iter::from_fn(|| barn.get_empty()));
+            let theirs = putting.join().unwrap();
+            assert_eq!(barn.counts(), (0, 0, 0), "a closed barn took something in");
+            assert_eq!(
+                account(&barn, mine.into_iter().chain(theirs)),
+                (vec![1, 2], 1)
+            );
+        });
+    }
+
+    /// The twin of the barn that trusts its hint.
+    #[test]
+    #[should_panic(expected = "over the limit")]
+    fn a_limit_that_is_looked_at_before_the_lock_is_exceeded() {
+        search(|| {
+            let stack = Arc::new(Mutex::new(0));
+            let other = Arc::clone(&stack);
+            let put = |stack: &Mutex<usize>| {
+                let has_room = *stack.lock().unwrap() < 1;
+                if has_room {
+                    *stack.lock().unwrap() += 1;
+                }
+            };
+            let putting = thread::spawn(move || put(&other));
+            put(&stack);
+            putting.join().unwrap();
+            assert!(*stack.lock().unwrap() <= 1, "over the limit");
+        });
     }
 }

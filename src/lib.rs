@@ -41,10 +41,10 @@ pub use base::error::{AllocError, AllocErrorKind, BuildError, Busy, Exhausted};
 pub use base::flags::{DebugFlags, ParseDebugFlagsError};
 pub use hook::counter::Stats;
 pub use hook::report::{Report, ReportKind, set_report_hook};
-#[cfg(not(all(loom, any(test, feature = "loom"))))]
-pub use page::{Heap, Hint, PageSource};
 #[cfg(all(unix, not(all(loom, any(test, feature = "loom")))))]
 pub use page::Mmap;
+#[cfg(not(all(loom, any(test, feature = "loom"))))]
+pub use page::{Heap, Hint, PageSource};
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 pub use pool::{Builder, Pool, PoolBox, Pooled, PrefilledSheaf};
 #[cfg(not(all(loom, any(test, feature = "loom"))))]

@@ -18,7 +18,9 @@ pub struct StaticPool<T> {
 impl<T> StaticPool<T> {
     /// A pool that is not built yet.
     pub const fn new() -> Self {
-        Self { pool: OnceLock::new() }
+        Self {
+            pool: OnceLock::new(),
+        }
     }
 
     /// The pool.
@@ -28,7 +30,18 @@ impl<T> StaticPool<T> {
     /// If it cannot be built.
     #[inline]
     pub fn get_or_build(&'static self, build: fn() -> Builder<T>) -> &'static Pool<T> {
-        self.pool.get_or_init(|| build().build().unwrap_or_else(|error| panic!("{error}")))
+        match self.pool.get() {
+            Some(pool) => pool,
+            None => self.build(build),
+        }
+    }
+
+    /// Built outside the cell's own lock: a process that forks meanwhile, or a page source that asks for the
+    /// very pool, must not find it taken. Of two that are built at once one is dropped.
+    #[cold]
+    fn build(&'static self, build: fn() -> Builder<T>) -> &'static Pool<T> {
+        let pool = build().build().unwrap_or_else(|error| panic!("{error}"));
+        self.pool.get_or_init(|| pool)
     }
 }
 
@@ -55,14 +68,25 @@ pub fn debug_flags(letters: &str) -> DebugFlags {
 /// If it cannot.
 #[track_caller]
 pub const fn assert_fits<T>(order: u8, align: usize) {
-    assert!(align_of::<T>() <= MAX_ALIGN, "the type's alignment exceeds 32 KiB");
-    let align = if align > align_of::<T>() { align } else { align_of::<T>() };
-    let limit = crate::base::layout::PAGE_SIZE << MAX_ORDER;
-    assert!(size_of::<T>() < limit, "the type is too large for a pool");
+    assert!(
+        align_of::<T>() <= MAX_ALIGN,
+        "the type's alignment exceeds 32 KiB"
+    );
+    let align = if align > align_of::<T>() {
+        align
+    } else {
+        align_of::<T>()
+    };
+    assert!(
+        size_of::<T>() <= Geometry::largest(align),
+        "the type is too large for a pool"
+    );
     let geometry = Geometry::new(size_of::<T>(), align);
-    assert!(geometry.slots_of(MAX_ORDER) > 0, "the type is too large for a pool");
     if order != u8::MAX {
-        assert!(geometry.slots_of(order) > 0, "this order is too small to hold one object");
+        assert!(
+            geometry.slots_of(order) > 0,
+            "this order is too small to hold one object"
+        );
     }
 }
 

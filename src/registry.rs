@@ -21,9 +21,22 @@ pub(crate) trait CacheOps: Send + Sync {
     fn stats(&self) -> Stats;
     /// Gives back every empty slab; the bytes given back.
     fn shrink(&self) -> usize;
-    /// A thread is on its way out: takes over what the local at this address held, and forgets it.
-    fn thread_exit(&self, local: usize, held: [Option<Sheaf>; 2]);
+    /// A thread is on its way out: closes its local by `kill`, takes over what that gives, and forgets the
+    /// local, which is told by its address.
+    fn thread_exit(&self, local: usize, kill: &mut dyn FnMut() -> [Option<Sheaf>; 2]);
+    /// Takes all locks of the cache, in their order.
+    fn hold_locks(&self) -> Vec<HeldLock<'_>>;
+    /// In a forked child: takes back what threads had parked that the child does not have.
+    fn take_over_after_fork(&self);
 }
+
+/// A lock that is let go when dropped, of any kind.
+pub(crate) type HeldLock<'a> = Box<dyn Held + 'a>;
+
+/// See [`HeldLock`].
+pub(crate) trait Held {}
+
+impl<T> Held for T {}
 
 struct Registry {
     next_id: u32,
@@ -31,7 +44,10 @@ struct Registry {
     caches: Vec<(u32, Weak<dyn CacheOps>)>,
 }
 
-static REGISTRY: Lock<Registry> = Lock::new(Registry { next_id: 1, caches: Vec::new() });
+static REGISTRY: Lock<Registry> = Lock::new(Registry {
+    next_id: 1,
+    caches: Vec::new(),
+});
 
 /// An id that no cache has had.
 pub(crate) fn next_id() -> Result<u32, BuildError> {
@@ -58,7 +74,12 @@ pub(crate) fn register(id: u32, cache: Weak<dyn CacheOps>) -> bool {
 /// Removes a cache that is going.
 pub(crate) fn unregister(id: u32) {
     let mut registry = REGISTRY.lock();
-    let Ok(at) = registry.caches.binary_search_by_key(&id, |(other, _)| *other) else { return };
+    let Ok(at) = registry
+        .caches
+        .binary_search_by_key(&id, |(other, _)| *other)
+    else {
+        return;
+    };
     let entry = registry.caches.remove(at);
     drop(registry);
     drop(entry);
@@ -67,14 +88,32 @@ pub(crate) fn unregister(id: u32) {
 /// The cache with this id, if it lives.
 pub(crate) fn find(id: u32) -> Option<Arc<dyn CacheOps>> {
     let registry = REGISTRY.lock();
-    let at = registry.caches.binary_search_by_key(&id, |(other, _)| *other).ok()?;
+    let at = registry
+        .caches
+        .binary_search_by_key(&id, |(other, _)| *other)
+        .ok()?;
     registry.caches[at].1.upgrade()
+}
+
+/// Locks the registry; with it every live cache.
+pub(crate) fn hold() -> (HeldLock<'static>, Vec<Arc<dyn CacheOps>>) {
+    let registry = REGISTRY.lock();
+    let caches = registry
+        .caches
+        .iter()
+        .filter_map(|(_, cache)| cache.upgrade())
+        .collect();
+    (Box::new(registry), caches)
 }
 
 /// Every live cache, to be used outside the registry's lock.
 fn all() -> Vec<Arc<dyn CacheOps>> {
     let registry = REGISTRY.lock();
-    let live = registry.caches.iter().map(|(_, cache)| cache.upgrade()).collect::<Vec<_>>();
+    let live = registry
+        .caches
+        .iter()
+        .map(|(_, cache)| cache.upgrade())
+        .collect::<Vec<_>>();
     drop(registry);
     live.into_iter().flatten().collect()
 }
@@ -104,7 +143,10 @@ pub struct PoolInfo {
 
 impl PoolInfo {
     pub(crate) fn new(config: &Config, stats: Stats) -> Self {
-        Self { config: config.clone(), stats }
+        Self {
+            config: config.clone(),
+            stats,
+        }
     }
 
     /// The pool's name.
@@ -153,7 +195,10 @@ impl fmt::Display for PoolInfo {
 /// # drop(pool);
 /// ```
 pub fn pools() -> Vec<PoolInfo> {
-    all().iter().map(|cache| PoolInfo::new(cache.config(), cache.stats())).collect()
+    all()
+        .iter()
+        .map(|cache| PoolInfo::new(cache.config(), cache.stats()))
+        .collect()
 }
 
 /// What every pool of the process holds, as the kernel's `/proc/slabinfo` would show it.

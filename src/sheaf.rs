@@ -19,13 +19,21 @@ impl Sheaf {
     pub(crate) fn try_new(capacity: usize) -> Option<Self> {
         let mut slots = Vec::new();
         slots.try_reserve_exact(capacity).ok()?;
-        Some(Self { slots, capacity, cold: false })
+        Some(Self {
+            slots,
+            capacity,
+            cold: false,
+        })
     }
 
     /// A sheaf from an array that was a sheaf's before; see [`Sheaf::into_parts`].
     pub(crate) fn from_parts(slots: Vec<Slot>, capacity: usize, cold: bool) -> Self {
         debug_assert!(slots.len() <= capacity && capacity <= slots.capacity());
-        Self { slots, capacity, cold }
+        Self {
+            slots,
+            capacity,
+            cold,
+        }
     }
 
     /// The array, the capacity, and whether slots may be cold.
@@ -89,7 +97,8 @@ impl Sheaf {
     pub(crate) fn take_from(&mut self, other: &mut Self) {
         let n = self.room().min(other.len());
         self.cold = (self.cold && !self.slots.is_empty()) || other.cold;
-        self.slots.extend(other.slots.drain(other.slots.len() - n..));
+        self.slots
+            .extend(other.slots.drain(other.slots.len() - n..));
     }
 
     /// Takes every slot out, lowest first.
@@ -105,6 +114,9 @@ impl Sheaf {
 
 impl Drop for Sheaf {
     fn drop(&mut self) {
-        debug_assert!(self.slots.is_empty(), "the array of a sheaf was freed with slots in it");
+        debug_assert!(
+            self.slots.is_empty(),
+            "the array of a sheaf was freed with slots in it"
+        );
     }
 }

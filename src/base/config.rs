@@ -1,10 +1,12 @@
 //! What a pool may be told, with the bounds and the automatic choices.
 #![forbid(unsafe_code)]
 
+pub use super::choice::{Align, Order};
+
 use super::error::BuildError;
 use super::flags::DebugFlags;
-use super::layout::{Geometry, MAX_ALIGN, MAX_ORDER};
-use super::order::{calculate_order, min_partial};
+use super::layout::Geometry;
+use super::order::min_partial;
 use crate::sync::Arc;
 
 /// Slots a sheaf may be asked to hold. Beyond it a sheaf is no longer a cache but a second pool.
@@ -21,118 +23,6 @@ pub(crate) const MAX_NAME: usize = 64;
 
 /// Full and empty sheaves kept by a barn that was not told otherwise, as in the kernel.
 pub(crate) const DEFAULT_BARN: usize = 10;
-
-/// Bytes of a cache line on the machines this is tuned for.
-const CACHE_LINE: usize = 64;
-
-/// The page order of a pool's slabs: a slab is `64 KiB << order`.
-///
-/// ```
-/// use sheaves::{Order, Pool};
-///
-/// let pool: Pool<[u64; 30]> = Pool::builder("records").order(Order::LARGE).build()?;
-/// assert_eq!(pool.config().order(), 5);
-/// # Ok::<(), sheaves::BuildError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Order(OrderChoice);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-enum OrderChoice {
-    #[default]
-    Auto,
-    Exactly(u8),
-}
-
-impl Order {
-    /// The smallest order that holds enough objects for this machine's processors and wastes little: the
-    /// kernel's rule with this crate's slots. The default.
-    pub const AUTO: Self = Self(OrderChoice::Auto);
-
-    /// 2 MiB, one huge page, with transparent huge pages asked for. What the kernel's io_uring developers
-    /// discussed as `SLAB_LARGE_ORDER`: fewer trips to the page source, fewer TLB misses, more memory held
-    /// by a pool that is almost empty.
-    #[doc(alias = "SLAB_LARGE_ORDER")]
-    pub const LARGE: Self = Self(OrderChoice::Exactly(5));
-
-    /// The largest order: 32 MiB.
-    pub const MAX: Self = Self(OrderChoice::Exactly(MAX_ORDER));
-
-    /// Slabs of `64 KiB << order`. An order above [`Order::MAX`] is refused by
-    /// [`Builder::build`](crate::Builder::build).
-    pub const fn new(order: u8) -> Self {
-        Self(OrderChoice::Exactly(order))
-    }
-
-    pub(crate) fn resolve(self, geometry: &Geometry) -> Result<u8, BuildError> {
-        let Some(min) = geometry.min_order() else {
-            let max = (crate::base::layout::PAGE_SIZE << MAX_ORDER) - geometry.first;
-            return Err(BuildError::ObjectTooLarge { size: geometry.size, max });
-        };
-        match self.0 {
-            OrderChoice::Auto => Ok(calculate_order(geometry, processors()).unwrap_or(min)),
-            OrderChoice::Exactly(order) if order > MAX_ORDER => {
-                Err(BuildError::OrderTooLarge { order, max: MAX_ORDER })
-            }
-            OrderChoice::Exactly(order) if order < min => {
-                Err(BuildError::OrderTooSmall { order, min, size: geometry.size })
-            }
-            OrderChoice::Exactly(order) => Ok(order),
-        }
-    }
-}
-
-/// The alignment of a pool's slots, where it is to exceed the type's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Align(AlignChoice);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-enum AlignChoice {
-    #[default]
-    Natural,
-    CacheLine,
-    AtLeast(usize),
-}
-
-impl Align {
-    /// The type's own alignment. The default.
-    pub const NATURAL: Self = Self(AlignChoice::Natural);
-
-    /// Slots start on cache lines, so that two objects never share one; for small objects, on the half or
-    /// quarter line that still holds one, so that none straddles two.
-    #[doc(alias = "SLAB_HWCACHE_ALIGN")]
-    pub const CACHE_LINE: Self = Self(AlignChoice::CacheLine);
-
-    /// Slots start at multiples of `bytes`, or of the type's alignment if that is larger. A value that is not
-    /// a power of two or exceeds 32 KiB is refused by [`Builder::build`](crate::Builder::build).
-    pub const fn new(bytes: usize) -> Self {
-        Self(AlignChoice::AtLeast(bytes))
-    }
-
-    pub(crate) fn resolve(self, size: usize, natural: usize) -> Result<usize, BuildError> {
-        let asked = match self.0 {
-            AlignChoice::Natural => natural,
-            AlignChoice::CacheLine => cache_line_align(size).max(natural),
-            AlignChoice::AtLeast(bytes) if !bytes.is_power_of_two() => {
-                return Err(BuildError::AlignNotPowerOfTwo { align: bytes });
-            }
-            AlignChoice::AtLeast(bytes) => bytes.max(natural),
-        };
-        if asked > MAX_ALIGN {
-            return Err(BuildError::AlignTooLarge { align: asked, max: MAX_ALIGN });
-        }
-        Ok(asked)
-    }
-}
-
-/// A cache line, halved while the object fits in half of it.
-const fn cache_line_align(size: usize) -> usize {
-    let mut align = CACHE_LINE;
-    while align > 1 && size <= align / 2 {
-        align /= 2;
-    }
-    align
-}
 
 /// Slots of a sheaf that was not told its capacity: the kernel's choice by the size of a slot.
 pub(crate) const fn auto_sheaf_capacity(stride: usize) -> usize {
@@ -155,6 +45,7 @@ pub(crate) struct Options {
     pub(crate) min_partial: Option<usize>,
     pub(crate) limit: Option<usize>,
     pub(crate) reserve: usize,
+    pub(crate) populate_reserve: bool,
     pub(crate) debug: DebugFlags,
     pub(crate) zero_on_free: bool,
     pub(crate) strict_layout: bool,
@@ -171,6 +62,7 @@ impl Options {
             min_partial: None,
             limit: None,
             reserve: 0,
+            populate_reserve: false,
             debug: DebugFlags::NONE,
             zero_on_free: false,
             strict_layout: false,
@@ -181,25 +73,41 @@ impl Options {
     pub(crate) fn resolve(self, size: usize, natural: usize) -> Result<Config, BuildError> {
         check_name(&self.name)?;
         let align = self.align.resolve(size, natural)?;
-        // Bounds the arithmetic below; the exact bound is the order's.
-        let ceiling = crate::base::layout::PAGE_SIZE << MAX_ORDER;
-        if size > ceiling {
-            return Err(BuildError::ObjectTooLarge { size, max: ceiling - MAX_ALIGN });
+        let max = Geometry::largest(align);
+        if size > max {
+            return Err(BuildError::ObjectTooLarge { size, max });
         }
         let geometry = Geometry::new(size, align);
         let order = self.order.resolve(&geometry)?;
-        let capacity = self.sheaf_capacity.unwrap_or(auto_sheaf_capacity(geometry.stride));
-        at_most(capacity, MAX_SHEAF_CAPACITY, |value, max| BuildError::SheafCapacity { value, max })?;
+        let capacity = self
+            .sheaf_capacity
+            .unwrap_or(auto_sheaf_capacity(geometry.stride));
+        at_most(capacity, MAX_SHEAF_CAPACITY, |value, max| {
+            BuildError::SheafCapacity { value, max }
+        })?;
         let (full, empty) = self.barn;
-        at_most(full, MAX_BARN, |value, max| BuildError::Barn { which: "full", value, max })?;
-        at_most(empty, MAX_BARN, |value, max| BuildError::Barn { which: "empty", value, max })?;
+        at_most(full, MAX_BARN, |value, max| BuildError::Barn {
+            which: "full",
+            value,
+            max,
+        })?;
+        at_most(empty, MAX_BARN, |value, max| BuildError::Barn {
+            which: "empty",
+            value,
+            max,
+        })?;
         let min_partial = self.min_partial.unwrap_or(min_partial(geometry.stride));
-        at_most(min_partial, MAX_MIN_PARTIAL, |value, max| BuildError::MinPartial { value, max })?;
+        at_most(min_partial, MAX_MIN_PARTIAL, |value, max| {
+            BuildError::MinPartial { value, max }
+        })?;
         let limit = self.limit.unwrap_or(usize::MAX);
         if limit == 0 {
             return Err(BuildError::Limit { value: 0, min: 1 });
         }
-        at_most(self.reserve, limit, |value, limit| BuildError::Reserve { value, limit })?;
+        at_most(self.reserve, limit, |value, limit| BuildError::Reserve {
+            value,
+            limit,
+        })?;
         Ok(Config {
             name: self.name,
             geometry,
@@ -210,6 +118,7 @@ impl Options {
             min_partial,
             limit,
             reserve: self.reserve,
+            populate_reserve: self.populate_reserve,
             debug: self.debug,
             zero_on_free: self.zero_on_free,
             strict_layout: self.strict_layout,
@@ -222,7 +131,11 @@ fn at_most(
     max: usize,
     error: impl FnOnce(usize, usize) -> BuildError,
 ) -> Result<(), BuildError> {
-    if value > max { Err(error(value, max)) } else { Ok(()) }
+    if value > max {
+        Err(error(value, max))
+    } else {
+        Ok(())
+    }
 }
 
 fn check_name(name: &str) -> Result<(), BuildError> {
@@ -230,13 +143,10 @@ fn check_name(name: &str) -> Result<(), BuildError> {
     if fits && !name.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Ok(());
     }
-    Err(BuildError::Name { name: name.into(), max: MAX_NAME })
-}
-
-/// Processors this process may run on.
-fn processors() -> usize {
-    static PROCESSORS: crate::sync::OnceLock<usize> = crate::sync::OnceLock::new();
-    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+    Err(BuildError::Name {
+        name: name.into(),
+        max: MAX_NAME,
+    })
 }
 
 /// What a pool was built with: the checked options and the automatic choices.
@@ -257,6 +167,7 @@ pub struct Config {
     pub(crate) min_partial: usize,
     pub(crate) limit: usize,
     pub(crate) reserve: usize,
+    pub(crate) populate_reserve: bool,
     pub(crate) debug: DebugFlags,
     pub(crate) zero_on_free: bool,
     pub(crate) strict_layout: bool,
@@ -336,11 +247,9 @@ mod tests {
     #[test]
     fn automatic_capacities_are_the_kernels() {
         let sizes = [1, 240, 255, 256, 1023, 1024, 4095, 4096, 1 << 20];
-        assert_eq!(sizes.map(auto_sheaf_capacity), [60, 60, 60, 28, 28, 12, 12, 4, 4]);
-    }
-
-    #[test]
-    fn a_cache_line_is_halved_for_small_objects() {
-        assert_eq!([1, 16, 17, 32, 33, 64, 240].map(cache_line_align), [1, 16, 32, 32, 64, 64, 64]);
+        assert_eq!(
+            sizes.map(auto_sheaf_capacity),
+            [60, 60, 60, 28, 28, 12, 12, 4, 4]
+        );
     }
 }

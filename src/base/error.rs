@@ -67,13 +67,21 @@ impl<T> AllocError<T> {
     }
 
     pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> AllocError<U> {
-        AllocError { kind: self.kind, pool: self.pool, value: f(self.value) }
+        AllocError {
+            kind: self.kind,
+            pool: self.pool,
+            value: f(self.value),
+        }
     }
 }
 
 impl AllocError {
     pub(crate) fn new(kind: AllocErrorKind, pool: &Arc<str>) -> Self {
-        Self { kind, pool: Arc::clone(pool), value: () }
+        Self {
+            kind,
+            pool: Arc::clone(pool),
+            value: (),
+        }
     }
 }
 
@@ -124,7 +132,12 @@ pub struct Busy<P> {
 
 impl<P> Busy<P> {
     pub(crate) fn new(pool: P, live: usize, prefilled: usize, handles: usize) -> Self {
-        Self { live, prefilled, handles, pool }
+        Self {
+            live,
+            prefilled,
+            handles,
+            pool,
+        }
     }
 
     /// Live objects, and live blocks of the allocator traits.
@@ -163,7 +176,9 @@ impl<P> fmt::Debug for Busy<P> {
 #[non_exhaustive]
 pub enum BuildError {
     /// The name is empty, too long, or holds white space or control characters.
-    #[error("pool name {name:?} must have 1 to {max} bytes and no white space or control characters")]
+    #[error(
+        "pool name {name:?} must have 1 to {max} bytes and no white space or control characters"
+    )]
     Name {
         /// The name.
         name: String,
@@ -187,7 +202,9 @@ pub enum BuildError {
         max: u8,
     },
     /// The order cannot hold one object.
-    #[error("order {order} is too small for objects of {size} bytes: the smallest that holds one is {min}")]
+    #[error(
+        "order {order} is too small for objects of {size} bytes: the smallest that holds one is {min}"
+    )]
     OrderTooSmall {
         /// The order asked for.
         order: u8,

@@ -89,7 +89,9 @@ impl FromStr for DebugFlags {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.chars().try_fold(Self::NONE, |flags, letter| {
             let found = LETTERS.iter().find(|(known, _)| *known == letter);
-            found.map(|(_, flag)| flags | *flag).ok_or(ParseDebugFlagsError { letter })
+            found
+                .map(|(_, flag)| flags | *flag)
+                .ok_or(ParseDebugFlagsError { letter })
         })
     }
 }
@@ -97,7 +99,8 @@ impl FromStr for DebugFlags {
 impl fmt::Display for DebugFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let set = LETTERS.iter().filter(|(_, flag)| self.contains(*flag));
-        set.map(|(letter, _)| *letter).try_for_each(|letter| fmt::Write::write_char(f, letter))
+        set.map(|(letter, _)| *letter)
+            .try_for_each(|letter| fmt::Write::write_char(f, letter))
     }
 }
 
@@ -117,6 +120,9 @@ mod tests {
         assert_eq!(flags.to_string(), "FZPU");
         assert_eq!(flags.to_string().parse(), Ok(flags));
         assert_eq!("".parse(), Ok(DebugFlags::NONE));
-        assert_eq!("Fz".parse::<DebugFlags>(), Err(ParseDebugFlagsError { letter: 'z' }));
+        assert_eq!(
+            "Fz".parse::<DebugFlags>(),
+            Err(ParseDebugFlagsError { letter: 'z' })
+        );
     }
 }

@@ -66,13 +66,36 @@ impl Geometry {
         let run_pages = (first + size).div_ceil(PAGE_SIZE);
         let slack = run_pages * PAGE_SIZE - (first + (run_slots - 1) * stride + size);
         // A slot starts on the first page of its run: there its header is found.
-        let slack = if slack < PAGE_SIZE - first { slack } else { PAGE_SIZE - first - 1 };
-        let colour_step = if align > COLOUR_STEP { align } else { COLOUR_STEP };
+        let slack = if slack < PAGE_SIZE - first {
+            slack
+        } else {
+            PAGE_SIZE - first - 1
+        };
+        let colour_step = if align > COLOUR_STEP {
+            align
+        } else {
+            COLOUR_STEP
+        };
         // Colouring only matters where strides keep objects in step with the cache's sets; elsewhere a shift
         // by less than a line would only split objects over more lines.
         let colours = slack / colour_step + 1;
         let magic = (1_u64 << 32).div_ceil(stride as u64);
-        Self { size, align, stride, run_pages, run_slots, first, colours, colour_step, magic }
+        Self {
+            size,
+            align,
+            stride,
+            run_pages,
+            run_slots,
+            first,
+            colours,
+            colour_step,
+            magic,
+        }
+    }
+
+    /// Bytes of the largest object with this alignment that a slab of the largest order holds.
+    pub(crate) const fn largest(align: usize) -> usize {
+        (PAGE_SIZE << MAX_ORDER) - first_offset(1, align)
     }
 
     /// Slots in a slab of `order`; 0 if it cannot hold a run.
@@ -163,10 +186,16 @@ mod tests {
             let first = g.first_of(colour);
             assert_eq!(first % align, 0, "size {size} align {align}");
             assert!(first < PAGE_SIZE, "size {size} align {align}");
-            assert!(first + (g.run_slots - 1) * g.stride + g.size <= run, "size {size} align {align}");
+            assert!(
+                first + (g.run_slots - 1) * g.stride + g.size <= run,
+                "size {size} align {align}"
+            );
         }
         if g.run_slots > 1 {
-            assert_eq!(g.run_pages, 1, "only a slot too large for a page may cross one");
+            assert_eq!(
+                g.run_pages, 1,
+                "only a slot too large for a page may cross one"
+            );
         }
     }
 
@@ -182,10 +211,16 @@ mod tests {
 
     #[test]
     fn indices_are_exact_for_every_byte_of_a_page() {
-        for size in [1, 2, 3, 7, 8, 24, 48, 63, 240, 248, 1000, 4096, 21_845, 32_700, 65_400] {
+        for size in [
+            1, 2, 3, 7, 8, 24, 48, 63, 240, 248, 1000, 4096, 21_845, 32_700, 65_400,
+        ] {
             let g = Geometry::new(size, 1);
             for offset in 0..g.run_slots * g.stride {
-                assert_eq!(g.index_containing(offset), offset / g.stride, "size {size} at {offset}");
+                assert_eq!(
+                    g.index_containing(offset),
+                    offset / g.stride,
+                    "size {size} at {offset}"
+                );
                 let starts = offset % g.stride == 0;
                 assert_eq!(g.index_at(offset), starts.then_some(offset / g.stride));
             }

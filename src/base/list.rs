@@ -17,7 +17,10 @@ pub(crate) struct Links<N> {
 
 impl<N> Links<N> {
     pub(crate) const fn new() -> Self {
-        Self { prev: None, next: None }
+        Self {
+            prev: None,
+            next: None,
+        }
     }
 }
 
@@ -59,7 +62,9 @@ pub(crate) struct List<H: Linked> {
 
 impl<H: Linked> core::fmt::Debug for List<H> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("List").field("len", &self.len).finish_non_exhaustive()
+        f.debug_struct("List")
+            .field("len", &self.len)
+            .finish_non_exhaustive()
     }
 }
 
@@ -68,7 +73,11 @@ unsafe impl<H: Linked + Send> Send for List<H> {}
 
 impl<H: Linked> List<H> {
     pub(crate) const fn new() -> Self {
-        Self { head: None, len: 0, _owns: PhantomData }
+        Self {
+            head: None,
+            len: 0,
+            _owns: PhantomData,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -82,7 +91,13 @@ impl<H: Linked> List<H> {
 
     pub(crate) fn push_front(&mut self, element: H) {
         let node = element.into_node();
-        self.write(node, Links { prev: None, next: self.head });
+        self.write(
+            node,
+            Links {
+                prev: None,
+                next: self.head,
+            },
+        );
         if let Some(head) = self.head {
             self.write_prev(head, Some(node));
         }
@@ -171,7 +186,10 @@ mod tests {
     }
 
     fn item(value: u32) -> Box<Item> {
-        Box::new(Item { links: Links::new(), value })
+        Box::new(Item {
+            links: Links::new(),
+            value,
+        })
     }
 
     #[test]

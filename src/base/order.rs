@@ -123,7 +123,18 @@ mod tests {
     #[test]
     fn an_object_larger_than_the_ceiling_gets_the_order_that_holds_it() {
         assert_eq!(calculate_order(&KernelShape { size: 51_488 }, 2), Some(4));
-        assert_eq!(calculate_order(&KernelShape { size: 4096 << 10 }, 2), Some(10));
-        assert_eq!(calculate_order(&KernelShape { size: (4096 << 10) + 1 }, 2), None);
+        assert_eq!(
+            calculate_order(&KernelShape { size: 4096 << 10 }, 2),
+            Some(10)
+        );
+        assert_eq!(
+            calculate_order(
+                &KernelShape {
+                    size: (4096 << 10) + 1
+                },
+                2
+            ),
+            None
+        );
     }
 }

@@ -1,11 +1,12 @@
 //! One slot, when the thread's main sheaf has none.
 #![forbid(unsafe_code)]
 
+use super::limit::Moving;
 use super::{Cache, Failure, own};
 use crate::base::error::AllocErrorKind;
 use crate::hook::counter::Counter;
 use crate::local::{self, Held, Mine};
-use crate::node::Shortage;
+use crate::node::{Shortage, Want};
 use crate::sheaf::Sheaf;
 use crate::slab::Slot;
 
@@ -20,27 +21,73 @@ impl Cache {
             }
         }
         self.counters.add(Counter::AllocSlowpath, 1);
-        let Some(mine) = self.mine() else { return self.alloc_from_slab() };
+        if self.is_tight() {
+            return self.alloc_from_slab();
+        }
+        let Some(mine) = self.mine() else {
+            return self.alloc_from_slab();
+        };
         let mut excess = None;
-        let array = {
-            let Some(mut held) = mine.hold() else { return self.alloc_from_slab() };
-            if held.is_dead() {
+        let slot_or_array = {
+            let Some(mut held) = mine.hold() else {
+                return self.alloc_from_slab();
+            };
+            if held.is_closed() {
+                drop(held);
                 return self.alloc_from_slab();
             }
-            if let Some(slot) = self.pop_or_trade(&mut held, &mut excess) {
-                drop(held);
-                self.put_away(excess);
-                return Ok(slot);
-            }
-            held.spare().take()
+            self.pop_or_trade(&mut held, &mut excess)
+                .ok_or_else(|| held.spare().take())
         };
-        let array = array.or_else(|| self.barn.get_empty()).or_else(|| self.new_array());
+        match slot_or_array {
+            Ok(slot) => {
+                self.put_away_array(excess);
+                Ok(slot)
+            }
+            Err(array) => self.alloc_by_refill(&mine, array),
+        }
+    }
+
+    /// Fills a sheaf from slabs and takes the first slot of it.
+    fn alloc_by_refill(&self, mine: &Mine, array: Option<Sheaf>) -> Result<Slot, Failure> {
+        let array = array
+            .or_else(|| self.barn.get_empty())
+            .or_else(|| self.new_array());
         // No memory for an array does not mean none for an object.
-        let Some(mut sheaf) = array else { return self.alloc_from_slab() };
-        let filled = self.fill(&mut sheaf, 1);
-        let slot = sheaf.pop();
-        self.install(&mine, sheaf);
-        slot.ok_or(filled.err().unwrap_or(AllocErrorKind::OutOfMemory))
+        let Some(mut sheaf) = array else {
+            return self.alloc_from_slab();
+        };
+        match self.take_slots(|scraps| self.refill(&mut sheaf, 1, scraps)) {
+            Ok(mut moving) => {
+                let slot = sheaf.pop();
+                self.install(mine, sheaf, &mut moving);
+                slot.ok_or(AllocErrorKind::OutOfMemory)
+            }
+            Err(failure) => {
+                self.put_away_array(Some(sheaf));
+                Err(failure)
+            }
+        }
+    }
+
+    /// Takes slots from slabs until a sheaf holds `n`, and more up to its capacity. Whoever gets the
+    /// [`Moving`] has them in hand.
+    pub(super) fn refill<'a>(
+        &'a self,
+        sheaf: &mut Sheaf,
+        n: usize,
+        scraps: bool,
+    ) -> Result<Moving<'a>, Shortage> {
+        let mut moving = self.moving();
+        let want = Want {
+            min: n.saturating_sub(sheaf.len()),
+            max: sheaf.room(),
+            scraps,
+        };
+        let taken = self.node.refill(sheaf, want)?;
+        self.counters.add(Counter::SheafRefill, taken);
+        moving.take_up(taken);
+        Ok(moving)
     }
 
     /// Allocates one slot from what is at hand: the thread's sheaves, then the barn and the slabs if nobody
@@ -48,12 +95,14 @@ impl Cache {
     pub(crate) fn alloc_now(&self) -> Result<Slot, Failure> {
         let mine = local::find(self.id);
         let at_hand = mine.as_ref().and_then(Mine::try_hold).and_then(|mut held| {
-            if held.is_dead() {
+            if held.is_closed() {
                 return None;
             }
             held.pop().or_else(|| self.swap_now(&mut held))
         });
-        at_hand.or_else(|| self.node.try_take()).ok_or(AllocErrorKind::WouldBlock)
+        at_hand
+            .or_else(|| self.node.try_take())
+            .ok_or(AllocErrorKind::WouldBlock)
     }
 
     /// Takes a slot from `spare`, which becomes the main sheaf, or from a full sheaf of the barn.
@@ -112,19 +161,23 @@ impl Cache {
     }
 
     /// Gives a filled sheaf to the running thread, or to the barn if the thread has one by now.
-    pub(super) fn install(&self, mine: &Mine, sheaf: Sheaf) {
+    fn install(&self, mine: &Mine, sheaf: Sheaf, moving: &mut Moving<'_>) {
         let excess = match mine.hold() {
-            Some(mut held) if !held.is_dead() => Self::install_held(&mut held, sheaf),
+            Some(mut held) if !held.is_closed() => Self::install_held(&mut held, sheaf),
             _ => Some(sheaf),
         };
-        self.put_away(excess);
+        self.put_away(excess, moving);
     }
 
     fn install_held(held: &mut Held<'_>, sheaf: Sheaf) -> Option<Sheaf> {
         // The page source ran in between: it may have used this very pool, and filled or emptied anything.
         if held.len() == 0 && !sheaf.is_empty() {
             let old = held.replace_main(sheaf)?;
-            return if held.spare().is_none() { held.spare().replace(old) } else { Some(old) };
+            return if held.spare().is_none() {
+                held.spare().replace(old)
+            } else {
+                Some(old)
+            };
         }
         match held.spare() {
             Some(spare) if !spare.is_empty() || sheaf.is_empty() => Some(sheaf),
@@ -134,80 +187,54 @@ impl Cache {
 
     /// Finds a place for a sheaf that no thread wants: the barn, else its slots go to slabs and its array
     /// is freed.
-    pub(super) fn put_away(&self, sheaf: Option<Sheaf>) {
+    pub(super) fn put_away(&self, sheaf: Option<Sheaf>, moving: &mut Moving<'_>) {
         let Some(mut sheaf) = sheaf else { return };
         // Less than half full it would send the next thread back too soon.
-        if sheaf.len() * 2 > sheaf.capacity() && sheaf.capacity() == self.config.sheaf_capacity {
+        if sheaf.len() * 2 > sheaf.capacity() && self.is_standard(&sheaf) {
             sheaf = match self.barn.put_full(sheaf) {
                 Ok(()) => return self.counters.add(Counter::BarnPut, 1),
                 Err(sheaf) => sheaf,
             };
             self.counters.add(Counter::BarnPutFail, 1);
         }
-        self.flush(&mut sheaf);
-        self.put_away_array(sheaf);
+        moving.flush(&mut sheaf);
+        self.put_away_array(Some(sheaf));
     }
 
     /// Keeps an empty sheaf in the barn, or frees its array.
-    pub(super) fn put_away_array(&self, sheaf: Sheaf) {
-        let spare = if sheaf.capacity() == self.config.sheaf_capacity {
+    pub(super) fn put_away_array(&self, sheaf: Option<Sheaf>) {
+        let Some(sheaf) = sheaf else { return };
+        let left = if self.is_standard(&sheaf) {
             self.barn.put_empty(sheaf).err()
         } else {
             Some(sheaf)
         };
-        if spare.is_some() {
+        if left.is_some() {
             self.counters.add(Counter::SheafFree, 1);
         }
     }
 
-    /// A new array of the pool's capacity.
-    pub(super) fn new_array(&self) -> Option<Sheaf> {
-        let sheaf = Sheaf::try_new(self.config.sheaf_capacity)?;
-        self.counters.add(Counter::SheafAlloc, 1);
-        Some(sheaf)
+    /// Whether a sheaf has the pool's capacity, so that it may circulate.
+    pub(super) fn is_standard(&self, sheaf: &Sheaf) -> bool {
+        sheaf.capacity() == self.config.sheaf_capacity && sheaf.capacity() > 0
     }
 
-    /// Fills a sheaf from slabs, to its capacity if that can be had; fails if it then holds fewer than
-    /// `min`, and keeps what it got.
-    pub(super) fn fill(&self, sheaf: &mut Sheaf, min: usize) -> Result<(), Failure> {
-        while !sheaf.is_full() {
-            let failure = match self.node.refill(sheaf, sheaf.room()) {
-                Ok(n) => {
-                    self.counters.add(Counter::SheafRefill, n);
-                    continue;
-                }
-                Err(shortage) if sheaf.len() < min => self.relieve(shortage).err(),
-                // Worth a new slab, but no search through other threads' sheaves.
-                Err(Shortage::Slabs) => self.relieve(Shortage::Slabs).err(),
-                Err(Shortage::Limit) => return Ok(()),
-            };
-            match failure {
-                Some(_) if sheaf.len() >= min => return Ok(()),
-                Some(failure) => return Err(failure),
-                None => {}
-            }
-        }
-        Ok(())
+    /// A new array of the pool's capacity.
+    pub(super) fn new_array(&self) -> Option<Sheaf> {
+        self.array_of(self.config.sheaf_capacity)
+    }
+
+    /// A new array for `capacity` slots.
+    pub(super) fn array_of(&self, capacity: usize) -> Option<Sheaf> {
+        let sheaf = Sheaf::try_new(capacity)?;
+        self.counters.add(Counter::SheafAlloc, 1);
+        Some(sheaf)
     }
 
     /// Takes one slot from a slab, past sheaves and barn.
     pub(super) fn alloc_from_slab(&self) -> Result<Slot, Failure> {
         let mut slot = None;
-        while slot.is_none() {
-            if let Err(shortage) = self.node.take(1, |taken| slot = Some(taken)) {
-                self.relieve(shortage)?;
-            }
-        }
+        self.take_slots(|_| self.node.take(1, |taken| slot = Some(taken)))?;
         slot.ok_or(AllocErrorKind::OutOfMemory)
-    }
-
-    /// Does something about a shortage of slots; an error if nothing helps.
-    pub(super) fn relieve(&self, shortage: Shortage) -> Result<(), Failure> {
-        match shortage {
-            Shortage::Slabs if self.node.grow(&self.config, &self.counters) => Ok(()),
-            Shortage::Slabs => Err(AllocErrorKind::OutOfMemory),
-            Shortage::Limit if self.search() => Ok(()),
-            Shortage::Limit => Err(AllocErrorKind::LimitReached),
-        }
     }
 }

@@ -1,64 +1,52 @@
-//! Taking slots back from every thread: shrink, flush, the search at a limit, and the close.
+//! Taking slots back from every thread: shrink, flush, thread exit and the close.
 #![forbid(unsafe_code)]
 
 use super::Cache;
 use crate::hook::counter::{Counter, Stats};
 use crate::local::{self, Drain};
 use crate::node::Drained;
-use crate::registry::{self, CacheOps};
+use crate::registry::{self, CacheOps, HeldLock};
 use crate::sheaf::Sheaf;
 
 impl Cache {
-    /// Moves every slot that sits in a thread's sheaf or in the barn to its slab; how many there were.
+    /// Moves every slot that sits in a thread's sheaf or in the barn to its slab.
     ///
     /// The threads are not asked and need not run. Slots under way elsewhere are not found.
-    pub(super) fn drain(&self) -> usize {
-        let mut moved = 0;
+    pub(super) fn drain(&self) {
         let mut drained = Drained::default();
         let own = local::find(self.id);
         let locals = self.locals.lock();
-        if let Some(drain) = Drain::begin(&locals.list, own.as_ref().map(|own| own.local())) {
-            drain.drain(|slots| {
-                let counted = slots.inspect(|_| moved += 1);
-                self.node.drain(counted, &mut drained, &self.counters);
-            });
+        if let Some(drain) = Drain::begin(&locals.list, own.as_ref().map(local::Mine::local)) {
+            drain.drain(|slots| self.node.drain(slots, &mut drained, &self.counters));
         }
         drop(locals);
         // Empty slabs go back here, after the locks.
         self.settle(drained);
-        moved + self.drain_barn()
-    }
-
-    fn drain_barn(&self) -> usize {
-        let mut moved = 0;
+        let mut moving = self.moving();
         while let Some(mut sheaf) = self.barn.get_full() {
-            moved += sheaf.len();
-            self.flush(&mut sheaf);
-            self.put_away_array(sheaf);
+            moving.take_up(sheaf.len());
+            moving.flush(&mut sheaf);
+            self.put_away_array(Some(sheaf));
         }
-        moved
-    }
-
-    /// Looks for slots that are parked somewhere, since the limit is reached; whether there were any.
-    #[cold]
-    pub(super) fn search(&self) -> bool {
-        self.counters.add(Counter::LimitSearch, 1);
-        self.drain() > 0
     }
 
     /// Moves what the running thread has parked to slabs.
     pub(crate) fn flush_thread(&self) {
-        let Some(mine) = local::find(self.id) else { return };
+        let Some(mine) = local::find(self.id) else {
+            return;
+        };
+        let mut moving = self.moving();
         let sheaves = {
             let Some(mut held) = mine.hold() else { return };
-            if held.is_dead() {
+            if held.is_closed() {
                 return;
             }
             [held.take_main(), held.spare().take()]
         };
         for mut sheaf in sheaves.into_iter().flatten() {
-            self.flush(&mut sheaf);
-            self.put_away_array(sheaf);
+            moving.take_up(sheaf.len());
+            moving.flush(&mut sheaf);
+            self.put_away_array(Some(sheaf));
         }
     }
 
@@ -82,7 +70,7 @@ impl Cache {
         let own = local::find(self.id);
         let mut locals = self.locals.lock();
         locals.closed = true;
-        if let Some(drain) = Drain::begin(&locals.list, own.as_ref().map(|own| own.local())) {
+        if let Some(drain) = Drain::begin(&locals.list, own.as_ref().map(local::Mine::local)) {
             drain.kill(|sheaf| sheaves.push(sheaf));
         }
         let list = core::mem::take(&mut locals.list);
@@ -90,32 +78,37 @@ impl Cache {
         drop(list);
         self.barn.close();
         sheaves.extend(core::iter::from_fn(|| self.barn.get_full()));
-        // Left before anything can come home last, and taken back here if everything is home already.
-        self.leave_to_slots();
+        let mut drained = Drained::default();
         for mut sheaf in sheaves {
-            self.flush(&mut sheaf);
-            self.put_away_array(sheaf);
+            self.node.drain(sheaf.drain(), &mut drained, &self.counters);
+            self.put_away_array(Some(sheaf));
         }
-        while self.barn.get_empty().is_some() {}
+        while let Some(empty) = self.barn.get_empty() {
+            drop(empty);
+            self.counters.add(Counter::SheafFree, 1);
+        }
+        let _surplus = self.node.retire(&self.counters);
+        // Left before anything can come home last, and taken back if everything is home already.
+        self.leave_to_slots();
         if !self.node.orphan() {
             self.take_from_slots();
         }
-        drop(self.node.shrink(&self.counters));
+        self.settle(drained);
     }
 
-    /// Whether anything is out, with every sheaf drained: slots and blocks, and those in prefilled sheaves.
+    /// Live slots and blocks, and slots in prefilled sheaves.
     pub(crate) fn in_use(&self) -> (usize, usize) {
+        let prefilled = self.ledger.total();
         self.drain();
-        let stats = self.stats();
-        let live = stats.live + stats.blocks;
-        (usize::try_from(live).unwrap_or(usize::MAX), usize::try_from(stats.prefilled).unwrap_or(usize::MAX))
+        let node = self.node.counts();
+        (node.out.saturating_sub(prefilled) + node.blocks, prefilled)
     }
 }
 
 impl Drop for Cache {
     fn drop(&mut self) {
         registry::unregister(self.id);
-        drop(self.node.shrink(&self.counters));
+        drop(self.node.retire(&self.counters));
     }
 }
 
@@ -132,10 +125,33 @@ impl CacheOps for Cache {
         Self::shrink(self)
     }
 
-    fn thread_exit(&self, local: usize, held: [Option<Sheaf>; 2]) {
-        for sheaf in held {
-            self.put_away(sheaf);
+    fn thread_exit(&self, local: usize, kill: &mut dyn FnMut() -> [Option<Sheaf>; 2]) {
+        let mut moving = self.moving();
+        for sheaf in kill().into_iter().flatten() {
+            moving.take_up(sheaf.len());
+            self.put_away(Some(sheaf), &mut moving);
         }
+        // The list is locked by who waits for movers.
+        drop(moving);
         self.forget_local(local);
+    }
+
+    fn hold_locks(&self) -> Vec<HeldLock<'_>> {
+        let locals = self.locals.lock();
+        let list = locals.list.clone();
+        let mut locks: Vec<HeldLock<'_>> = vec![Box::new(locals)];
+        locks.extend(
+            list.into_iter()
+                .map(|local| Box::new(local::hold_lock(local)) as HeldLock<'_>),
+        );
+        locks.push(Box::new(self.ledger.hold()));
+        locks.push(Box::new(self.barn.hold()));
+        locks.push(Box::new(self.node.hold_lock()));
+        locks
+    }
+
+    fn take_over_after_fork(&self) {
+        #[cfg(unix)]
+        self.take_over();
     }
 }

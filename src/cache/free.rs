@@ -1,6 +1,7 @@
 //! One slot, when the thread's main sheaf has no room for it.
 #![forbid(unsafe_code)]
 
+use super::limit::Moving;
 use super::{Cache, own};
 use crate::barn::Refusal;
 use crate::hook::counter::Counter;
@@ -30,35 +31,40 @@ impl Cache {
             }
         }
         self.counters.add(Counter::FreeSlowpath, 1);
-        let Some(mine) = self.mine() else { return self.free_to_slab(slot) };
-        let need = {
-            let Some(mut held) = mine.hold() else { return self.free_to_slab(slot) };
-            if held.is_dead() {
-                drop(held);
-                return self.free_to_slab(slot);
-            }
-            match self.push_or_trade(&mut held, slot) {
-                Ok(()) => return,
-                Err(need) => need,
-            }
+        if self.is_tight() {
+            return self.free_to_slab(slot);
+        }
+        let Some(mine) = self.mine() else {
+            return self.free_to_slab(slot);
+        };
+        let mut moving = self.moving();
+        let need = match mine.hold() {
+            Some(mut held) if !held.is_closed() => self.push_or_trade(&mut held, slot),
+            _ => return moving.put_home(core::iter::once(slot)),
         };
         match need {
-            Need::Flush(mut spare, slot) => {
-                self.flush(&mut spare);
-                self.push_with_array(&mine, spare, slot);
+            Ok(()) => {}
+            Err(Need::Flush(mut spare, slot)) => {
+                moving.take_up(spare.len());
+                moving.flush(&mut spare);
+                self.push_with_array(&mine, spare, slot, &mut moving);
             }
-            Need::Array(slot) => match self.new_array() {
-                Some(array) => self.push_with_array(&mine, array, slot),
-                None => self.free_to_slab(slot),
+            Err(Need::Array(slot)) => match self.new_array() {
+                Some(array) => self.push_with_array(&mine, array, slot, &mut moving),
+                None => moving.put_home(core::iter::once(slot)),
             },
         }
     }
 
     /// Puts a slot into `main`, into `spare`, or into an empty sheaf traded at the barn.
     pub(super) fn push_or_trade(&self, held: &mut Held<'_>, slot: Slot) -> Result<(), Need> {
-        let Err(slot) = held.push(slot) else { return Ok(()) };
+        let Err(slot) = held.push(slot) else {
+            return Ok(());
+        };
         let Some(spare) = held.spare().take() else {
-            let Some(empty) = self.barn.get_empty() else { return Err(Need::Array(slot)) };
+            let Some(empty) = self.barn.get_empty() else {
+                return Err(Need::Array(slot));
+            };
             return Self::push_into(held, empty, slot).map_err(Need::Array);
         };
         if !spare.is_full() {
@@ -90,55 +96,58 @@ impl Cache {
     }
 
     /// Puts a slot into a local that was full a moment ago, with an empty array to help.
-    pub(super) fn push_with_array(&self, mine: &Mine, array: Sheaf, slot: Slot) {
+    pub(super) fn push_with_array(
+        &self,
+        mine: &Mine,
+        array: Sheaf,
+        slot: Slot,
+        moving: &mut Moving<'_>,
+    ) {
         let (excess, left) = match mine.hold() {
-            Some(mut held) if !held.is_dead() => Self::push_held(&mut held, array, slot),
+            Some(mut held) if !held.is_closed() => Self::push_held(&mut held, array, slot),
             _ => (Some(array), Some(slot)),
         };
-        if let Some(slot) = left {
-            self.free_to_slab(slot);
+        moving.take_up(excess.as_ref().map_or(0, Sheaf::len));
+        if left.is_some() {
+            moving.put_home(left.into_iter());
         }
-        self.put_away(excess);
+        self.put_away(excess, moving);
     }
 
     /// The step under the lock: what became superfluous, and the slot if it found no room.
     fn push_held(held: &mut Held<'_>, array: Sheaf, slot: Slot) -> (Option<Sheaf>, Option<Slot>) {
-        // A page source or a drainer may have changed everything.
-        let Err(slot) = held.push(slot) else { return (Some(array), None) };
+        // A drainer, or a signal handler, may have changed everything.
+        let Err(slot) = held.push(slot) else {
+            return (Some(array), None);
+        };
         let full = held.replace_main(array);
         let pushed = held.push(slot);
         // The barn or slabs take the older one.
-        let excess = match full {
-            Some(full) => held.spare().replace(full),
-            None => None,
-        };
+        let excess = full.and_then(|full| held.spare().replace(full));
         (excess, pushed.err())
     }
 
     /// Puts a slot back into its slab.
-    pub(super) fn free_to_slab(&self, slot: Slot) {
-        self.to_slabs(core::iter::once(slot));
-    }
-
-    /// Puts every slot of a sheaf back into its slab.
-    pub(super) fn flush(&self, sheaf: &mut Sheaf) {
-        if !sheaf.is_empty() {
-            self.counters.add(Counter::SheafFlush, sheaf.len());
-            self.to_slabs(sheaf.drain());
-        }
-    }
-
-    /// Puts slots back into their slabs in one hold of the node's lock. The caller keeps the cache alive.
-    pub(super) fn to_slabs(&self, slots: impl Iterator<Item = Slot>) {
+    fn free_to_slab(&self, slot: Slot) {
         let mut drained = Drained::default();
-        self.node.drain(slots, &mut drained, &self.counters);
+        self.node
+            .drain(core::iter::once(slot), &mut drained, &self.counters);
         self.settle(drained);
     }
 
-    /// What must be done outside the node's lock: slabs go back, misuse is told, an orphaned cache ends.
+    /// What must be done outside all locks, by a thread that is not moving: slabs go back, misuse is told, a
+    /// tight pool loosens, an orphaned cache ends.
     pub(super) fn settle(&self, drained: Drained) {
-        let Drained { surplus, misfit, last } = drained;
-        drop(surplus);
+        // Dropped last of all, also if a hook panics: sources may panic too.
+        let Drained {
+            surplus: _surplus,
+            misfit,
+            last,
+            calm,
+        } = drained;
+        if calm {
+            self.loosen();
+        }
         if last {
             self.take_from_slots();
         }

@@ -8,9 +8,12 @@
 
 use crossbeam_utils::CachePadded;
 
+use super::limit::Moving;
 use super::{Cache, Failure, Handle};
 use crate::base::error::AllocErrorKind;
 use crate::hook::counter::Counter;
+use crate::local::Mine;
+use crate::node::Want;
 use crate::sheaf::Sheaf;
 use crate::slab::{Slot, populate_slot};
 use crate::sync::{Arc, AtomicUsize, Lock, Ordering};
@@ -31,7 +34,10 @@ struct Tallies {
 
 impl Ledger {
     pub(super) const fn new() -> Self {
-        Self(Lock::new(Tallies { all: Vec::new(), idle: Vec::new() }))
+        Self(Lock::new(Tallies {
+            all: Vec::new(),
+            idle: Vec::new(),
+        }))
     }
 
     fn take(&self) -> Option<Arc<Tally>> {
@@ -55,10 +61,20 @@ impl Ledger {
         self.0.lock().idle.push(tally);
     }
 
+    /// Locks the ledger.
+    pub(super) fn hold(&self) -> impl Sized + '_ {
+        self.0.lock()
+    }
+
     /// Slots in all lent sheaves.
     pub(super) fn total(&self) -> usize {
         // Relaxed: a gauge.
-        self.0.lock().all.iter().map(|tally| tally.load(Ordering::Relaxed)).sum()
+        self.0
+            .lock()
+            .all
+            .iter()
+            .map(|tally| tally.load(Ordering::Relaxed))
+            .sum()
     }
 }
 
@@ -76,102 +92,155 @@ impl Handle {
     pub(crate) fn lend(&self, n: usize) -> Result<Lent, Failure> {
         let cache = self.cache();
         let tally = cache.ledger.take().ok_or(AllocErrorKind::OutOfMemory)?;
-        match cache.sheaf_with(n) {
-            Ok(sheaf) => {
-                let lent = Lent { sheaf: Some(sheaf), tally: Some(tally), handle: self.clone() };
-                lent.note();
-                Ok(lent)
-            }
-            Err(failure) => {
-                cache.ledger.give_back(tally);
-                Err(failure)
-            }
-        }
+        // From here on a failure, and a panic of the page source, gives the tally back.
+        let mut lent = Lent {
+            sheaf: None,
+            tally: Some(tally),
+            handle: self.clone(),
+        };
+        let (sheaf, moving) = cache.sheaf_with(n)?;
+        lent.sheaf = Some(sheaf);
+        lent.note();
+        drop(moving);
+        Ok(lent)
     }
 }
 
 impl Cache {
     /// A sheaf with at least `n` resident slots.
-    fn sheaf_with(&self, n: usize) -> Result<Sheaf, Failure> {
-        let oversize = n > self.config.sheaf_capacity;
-        let sheaf = if oversize { self.oversize_sheaf(n) } else { self.any_sheaf(n) };
+    fn sheaf_with(&self, n: usize) -> Result<(Sheaf, Moving<'_>), Failure> {
+        let mine = self.mine();
+        let mut moving = self.moving();
+        let sheaf = if n > self.config.sheaf_capacity {
+            self.oversize_sheaf(mine.as_ref(), n, &mut moving)
+        } else {
+            self.any_sheaf(mine.as_ref(), n, &mut moving)
+        };
         let mut sheaf = sheaf.ok_or(AllocErrorKind::OutOfMemory)?;
-        match self.top_up(&mut sheaf, n) {
-            Ok(()) => Ok(sheaf),
-            Err(failure) => {
-                self.put_away(Some(sheaf));
-                Err(failure)
+        if sheaf.len() < n {
+            // What is at hand would be in the way of others who look for slots, so it is put back before
+            // anything is waited for; then all are taken at once.
+            let want = Want {
+                min: n - sheaf.len(),
+                max: sheaf.room(),
+                scraps: false,
+            };
+            match self.node.refill(&mut sheaf, want) {
+                Ok(taken) => {
+                    self.counters.add(Counter::SheafRefill, taken);
+                    moving.take_up(taken);
+                }
+                Err(_) => {
+                    moving.flush(&mut sheaf);
+                    drop(moving);
+                    match self.take_slots(|scraps| self.refill(&mut sheaf, n, scraps)) {
+                        Ok(refilled) => moving = refilled,
+                        Err(failure) => {
+                            self.put_away_array(Some(sheaf));
+                            return Err(failure);
+                        }
+                    }
+                }
             }
         }
+        self.warm_up(&mut sheaf);
+        Ok((sheaf, moving))
     }
 
     /// An array for exactly `n` slots, with what is at hand in it.
-    fn oversize_sheaf(&self, n: usize) -> Option<Sheaf> {
-        let mut sheaf = Sheaf::try_new(n)?;
-        self.counters.add(Counter::SheafAlloc, 1);
+    fn oversize_sheaf(
+        &self,
+        mine: Option<&Mine>,
+        n: usize,
+        moving: &mut Moving<'_>,
+    ) -> Option<Sheaf> {
+        let mut sheaf = self.array_of(n)?;
         self.counters.add(Counter::SheafPrefillOversize, 1);
-        self.gather(n, |slot| {
-            let pushed = sheaf.push(slot);
-            debug_assert!(pushed.is_ok(), "there is room for n slots");
-        });
+        if let Some(mine) = mine {
+            self.gather(mine, n, moving, |slot| {
+                let pushed = sheaf.push(slot);
+                debug_assert!(pushed.is_ok(), "there is room for n slots");
+            });
+        }
         // What threads and barn held may never have been used.
         sheaf.set_cold(true);
         Some(sheaf)
     }
 
     /// The thread's spare, or a sheaf of the barn, or a new one: whichever is nearest.
-    fn any_sheaf(&self, n: usize) -> Option<Sheaf> {
+    fn any_sheaf(&self, mine: Option<&Mine>, n: usize, moving: &mut Moving<'_>) -> Option<Sheaf> {
         if n == 0 {
-            return Sheaf::try_new(0);
+            return self.array_of(0);
         }
-        let spare = self.mine().and_then(|mine| mine.hold().and_then(|mut held| held.spare().take()));
-        if let Some(spare) = spare {
+        let spare = mine
+            .and_then(Mine::hold)
+            .and_then(|mut held| held.spare().take());
+        let at_hand = if spare.is_some() {
             self.counters.add(Counter::SheafPrefillFast, 1);
-            return Some(spare);
-        }
-        self.counters.add(Counter::SheafPrefillSlow, 1);
-        let full = self.barn.get_full();
-        let event = if full.is_some() { Counter::BarnGet } else { Counter::BarnGetFail };
-        self.counters.add(event, 1);
-        full.or_else(|| self.barn.get_empty()).or_else(|| self.new_array())
+            spare
+        } else {
+            self.counters.add(Counter::SheafPrefillSlow, 1);
+            let full = self.barn.get_full();
+            let event = if full.is_some() {
+                Counter::BarnGet
+            } else {
+                Counter::BarnGetFail
+            };
+            self.counters.add(event, 1);
+            full.or_else(|| self.barn.get_empty())
+        };
+        moving.take_up(at_hand.as_ref().map_or(0, Sheaf::len));
+        at_hand.or_else(|| self.new_array())
     }
 
-    /// Sees to it that a sheaf holds `n` slots at least, all of them resident.
-    fn top_up(&self, sheaf: &mut Sheaf, n: usize) -> Result<(), Failure> {
-        if sheaf.len() < n {
-            self.fill(sheaf, n)?;
-        }
+    /// Makes the slots of a sheaf resident.
+    fn warm_up(&self, sheaf: &mut Sheaf) {
         if sheaf.is_cold() {
-            sheaf.iter().for_each(|slot| populate_slot(slot, &self.config.geometry));
+            sheaf
+                .iter()
+                .for_each(|slot| populate_slot(slot, &self.config.geometry));
             sheaf.set_cold(false);
         }
-        Ok(())
     }
 
     /// Takes a lent sheaf back.
-    fn take_back(&self, sheaf: Sheaf) {
-        if sheaf.capacity() != self.config.sheaf_capacity || sheaf.capacity() == 0 {
-            self.counters.add(Counter::SheafReturnSlow, 1);
-            return self.put_away(Some(sheaf));
-        }
-        let excess = match self.mine().as_ref().and_then(crate::local::Mine::hold) {
-            Some(mut held) if !held.is_dead() => match held.spare().take() {
-                None => {
-                    *held.spare() = Some(sheaf);
-                    None
+    fn take_back(&self, sheaf: Sheaf, moving: &mut Moving<'_>, mine: Option<&Mine>) {
+        moving.take_up(sheaf.len());
+        let excess = match mine.and_then(Mine::hold) {
+            Some(mut held) if self.is_standard(&sheaf) && !held.is_closed() => {
+                match held.spare().take() {
+                    None => {
+                        *held.spare() = Some(sheaf);
+                        None
+                    }
+                    Some(spare) => {
+                        let (mut keep, mut rest) = (spare, sheaf);
+                        keep.take_from(&mut rest);
+                        *held.spare() = Some(keep);
+                        Some(rest)
+                    }
                 }
-                Some(spare) => {
-                    let (mut keep, mut rest) = (spare, sheaf);
-                    keep.take_from(&mut rest);
-                    *held.spare() = Some(keep);
-                    Some(rest)
-                }
-            },
+            }
             _ => Some(sheaf),
         };
-        let event = if excess.is_none() { Counter::SheafReturnFast } else { Counter::SheafReturnSlow };
+        let event = if excess.is_none() {
+            Counter::SheafReturnFast
+        } else {
+            Counter::SheafReturnSlow
+        };
         self.counters.add(event, 1);
-        self.put_away(excess);
+        self.put_away(excess, moving);
+    }
+
+    /// Replaces a sheaf by one with room for `n` slots, which takes over what it held.
+    fn widen(&self, sheaf: &mut Sheaf, n: usize) -> Result<(), Failure> {
+        let mut wider = self
+            .array_of(n.max(self.config.sheaf_capacity))
+            .ok_or(AllocErrorKind::OutOfMemory)?;
+        wider.take_from(sheaf);
+        core::mem::swap(sheaf, &mut wider);
+        self.put_away_array(Some(wider));
+        Ok(())
     }
 }
 
@@ -207,17 +276,20 @@ impl Lent {
         &self.handle
     }
 
-    /// Sees to it that the sheaf holds `n` slots at least. What a failure got stays.
+    /// Sees to it that the sheaf holds `n` slots at least. After a failure it holds what it had.
     pub(crate) fn refill(&mut self, n: usize) -> Result<(), Failure> {
         let cache = self.handle.cache();
-        let Some(sheaf) = self.sheaf.as_mut().filter(|sheaf| sheaf.len() < n) else { return Ok(()) };
-        let result = if n <= sheaf.capacity() {
-            cache.top_up(sheaf, n)
-        } else {
-            cache.grow_sheaf(sheaf, n)
+        let Some(sheaf) = self.sheaf.as_mut().filter(|sheaf| sheaf.len() < n) else {
+            return Ok(());
         };
+        if n > sheaf.capacity() {
+            cache.widen(sheaf, n)?;
+        }
+        let moving = cache.take_slots(|scraps| cache.refill(sheaf, n, scraps))?;
+        cache.warm_up(sheaf);
         self.note();
-        result
+        drop(moving);
+        Ok(())
     }
 
     /// Notes how many slots are left.
@@ -230,27 +302,16 @@ impl Lent {
     }
 }
 
-impl Cache {
-    /// Replaces a sheaf by one with room for `n` slots, which takes over what it held.
-    fn grow_sheaf(&self, sheaf: &mut Sheaf, n: usize) -> Result<(), Failure> {
-        let capacity = if n > self.config.sheaf_capacity { n } else { self.config.sheaf_capacity };
-        let mut larger = Sheaf::try_new(capacity).ok_or(AllocErrorKind::OutOfMemory)?;
-        self.counters.add(Counter::SheafAlloc, 1);
-        larger.take_from(sheaf);
-        core::mem::swap(sheaf, &mut larger);
-        self.put_away(Some(larger));
-        self.top_up(sheaf, n)
-    }
-}
-
 impl Drop for Lent {
     fn drop(&mut self) {
         let cache = self.handle.cache();
+        let mine = cache.mine();
+        let mut moving = cache.moving();
+        if let Some(sheaf) = self.sheaf.take() {
+            cache.take_back(sheaf, &mut moving, mine.as_ref());
+        }
         if let Some(tally) = self.tally.take() {
             cache.ledger.give_back(tally);
-        }
-        if let Some(sheaf) = self.sheaf.take() {
-            cache.take_back(sheaf);
         }
     }
 }

@@ -20,15 +20,18 @@ mod alloc;
 mod blocks;
 mod bulk;
 mod drain;
+#[cfg(unix)]
+mod fork;
 mod free;
 mod lend;
+mod limit;
 mod own;
 mod stats;
 
 use core::fmt;
 
+pub(crate) use bulk::{BATCH, Batch, Sink};
 pub(crate) use lend::Lent;
-pub(crate) use bulk::{BATCH, Batch};
 pub(crate) use own::{cache_of, free_batch, free_slow};
 
 use crate::barn::Barn;
@@ -37,7 +40,7 @@ use crate::base::error::{AllocErrorKind, BuildError};
 use crate::hook::counter::Counters;
 use crate::local::{self, Local, Mine};
 use crate::node::Node;
-use crate::page::Source;
+use crate::page::{Hint, Source};
 use crate::registry;
 use crate::slab::{OwnerPtr, Slot};
 use crate::sync::{Arc, BarrierMode, Lock, Weak};
@@ -52,6 +55,7 @@ pub(crate) struct Cache {
     locals: Lock<Locals>,
     counters: Counters,
     ledger: lend::Ledger,
+    tightness: limit::Tightness,
     mode: BarrierMode,
 }
 
@@ -86,6 +90,8 @@ impl Drop for Open {
 impl Handle {
     /// Builds a cache and enters it in the registry.
     pub(crate) fn build(config: Config, source: Source) -> Result<Self, BuildError> {
+        #[cfg(unix)]
+        fork::register();
         let id = registry::next_id()?;
         let cache = Arc::new_cyclic(|weak: &Weak<Cache>| {
             let owner = OwnerPtr(weak.as_ptr().cast());
@@ -96,17 +102,26 @@ impl Handle {
                 locals: Lock::new(Locals::default()),
                 counters: Counters::new(),
                 ledger: lend::Ledger::new(),
+                tightness: limit::Tightness::new(),
                 mode: BarrierMode::detect(),
                 config,
             }
         });
-        let out_of_memory = |what| BuildError::OutOfMemory { pool: cache.name().to_string(), what };
+        let out_of_memory = |what| BuildError::OutOfMemory {
+            pool: cache.name().to_string(),
+            what,
+        };
         let weak: Weak<Cache> = Arc::downgrade(&cache);
         if !registry::register(id, weak) {
             return Err(out_of_memory("an entry in the registry"));
         }
+        let hint = if cache.config.populate_reserve {
+            Hint::NONE.populate()
+        } else {
+            Hint::NONE
+        };
         while cache.node.counts().slots < cache.config.reserve {
-            if !cache.node.grow(&cache.config, &cache.counters) {
+            if !cache.node.grow_hinted(&cache.config, hint, &cache.counters) {
                 return Err(out_of_memory("its reserve"));
             }
         }
@@ -160,6 +175,9 @@ impl Cache {
             return None;
         }
         locals.list.try_reserve(1).ok()?;
+        if self.is_tight() {
+            local.start_tight();
+        }
         locals.list.push(Arc::clone(&local));
         drop(locals);
         let address = Arc::as_ptr(&local).addr();
@@ -172,7 +190,11 @@ impl Cache {
 
     fn forget_local(&self, address: usize) {
         let mut locals = self.locals.lock();
-        let Some(at) = locals.list.iter().position(|local| Arc::as_ptr(local).addr() == address) else {
+        let Some(at) = locals
+            .list
+            .iter()
+            .position(|local| Arc::as_ptr(local).addr() == address)
+        else {
             return;
         };
         let gone = locals.list.swap_remove(at);
@@ -200,7 +222,10 @@ pub(crate) fn push(id: u32, slot: Slot) -> Result<(), Slot> {
 
 impl fmt::Debug for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cache").field("id", &self.id).field("name", &self.name()).finish_non_exhaustive()
+        f.debug_struct("Cache")
+            .field("id", &self.id)
+            .field("name", &self.name())
+            .finish_non_exhaustive()
     }
 }
 

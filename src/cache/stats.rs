@@ -23,12 +23,14 @@ impl Cache {
         drop(locals);
         let (_, _, barn) = self.barn.counts();
         let prefilled = self.ledger.total();
+        let transit = self.tightness.transit();
         let node = self.node.counts();
-        let live = node.out.saturating_sub(cached + barn + prefilled);
+        let live = node.out.saturating_sub(cached + barn + prefilled + transit);
         stats.live = live as u64;
         stats.prefilled = prefilled as u64;
         stats.cached = cached as u64;
         stats.barn = barn as u64;
+        stats.transit = transit as u64;
         stats.free = (node.slots - node.out) as u64;
         stats.slots = node.slots as u64;
         stats.slabs = node.slabs as u64;

@@ -19,7 +19,7 @@ macro_rules! counters {
         ///
         /// Gauges count slots unless their name says otherwise. They are exact while no other thread is inside
         /// a call on the pool, and else may lag behind by what is under way. Every slot is in exactly one place:
-        /// `slots = live + prefilled + cached + barn + free`.
+        /// `slots = live + prefilled + cached + barn + transit + free`.
         ///
         /// ```
         /// let pool: sheaves::Pool<u64> = sheaves::Pool::new("numbers");
@@ -42,6 +42,9 @@ macro_rules! counters {
             pub barn: u64,
             /// Gauge: free slots in slabs.
             pub free: u64,
+            /// Gauge: slots on their way between two of these places, in pools with a limit; else they count as
+            /// live until they arrive.
+            pub transit: u64,
             /// Gauge: slots of all slabs, counted on their own.
             pub slots: u64,
             /// Gauge: slabs.

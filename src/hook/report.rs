@@ -38,7 +38,11 @@ pub struct Report {
 
 impl Report {
     pub(crate) fn new(kind: ReportKind, pool: Option<Arc<str>>, address: usize) -> Self {
-        Self { kind, pool, address }
+        Self {
+            kind,
+            pool,
+            address,
+        }
     }
 
     /// What was found.
@@ -59,7 +63,10 @@ impl Report {
     /// Hands the report to the hook. Runs a user's code: never under a lock.
     #[cold]
     pub(crate) fn send(&self) {
-        let hook = HOOK.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let hook = HOOK
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone();
         match hook {
             Some(hook) => hook(self),
             None => eprintln!("{self}"),
@@ -76,7 +83,11 @@ impl fmt::Display for Report {
             ReportKind::NoPool => "pointer belongs to no pool",
             ReportKind::Interior => "pointer is not the start of an object",
         };
-        write!(f, "sheaves: pool `{pool}`: {what}: {:#x} not freed, leaked", self.address)
+        write!(
+            f,
+            "sheaves: pool `{pool}`: {what}: {:#x} not freed, leaked",
+            self.address
+        )
     }
 }
 
@@ -84,11 +95,19 @@ type Hook = Arc<dyn Fn(&Report) + Send + Sync>;
 
 static HOOK: RwLock<Option<Hook>> = RwLock::new(None);
 
+/// Locks the hook, so that nobody else is setting it.
+pub(crate) fn hold() -> impl Sized {
+    HOOK.write()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 /// Sets what is done with a [`Report`], for all pools of the process. The default prints it to stderr.
 ///
 /// The hook runs on the thread that caused the report, under no lock of this crate, and may use any pool.
 pub fn set_report_hook(hook: Box<dyn Fn(&Report) + Send + Sync>) {
-    let mut current = HOOK.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut current = HOOK
+        .write()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     let old = current.replace(hook.into());
     drop(current);
     drop(old);

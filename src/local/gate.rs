@@ -34,7 +34,9 @@
 //!
 //! [`Local`]: super::Local
 
-use crate::sync::{AtomicPtr, AtomicUsize, Backoff, BarrierMode, Ordering, full_fence, light_barrier};
+use crate::sync::{
+    AtomicPtr, AtomicUsize, Backoff, BarrierMode, Ordering, full_fence, light_barrier,
+};
 
 const BUSY: usize = 1 << (usize::BITS - 1);
 
@@ -148,12 +150,43 @@ impl<P: Place> Gate<P> {
     /// # Safety
     ///
     /// The caller is the thread that owns the gate.
+    /// As [`Gate::pop`] above a floor that the holder of the lock knows, whether or not the gate is open. The mark
+    /// keeps a signal handler out.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the thread that owns the gate and holds the lock; the places `[floor, top)` hold items.
+    pub(super) unsafe fn pop_locked(&self, floor: *mut P) -> Option<P::Item> {
+        let bounds = Bounds {
+            floor: AtomicUsize::new(floor.addr()),
+            end: AtomicUsize::new(SHUT_END),
+        };
+        // SAFETY: the caller is the owner; the lock keeps drainers out as an open gate would.
+        unsafe { self.pop_within(&bounds, light_barrier) }
+    }
+
+    /// As [`Gate::push`] below an end that the holder of the lock knows, whether or not the gate is open. The mark
+    /// keeps a signal handler out.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the thread that owns the gate and holds the lock; the places `[top, end)` are the array's.
+    pub(super) unsafe fn push_locked(&self, end: *mut P, item: P::Item) -> Result<(), P::Item> {
+        let bounds = Bounds {
+            floor: AtomicUsize::new(SHUT_FLOOR),
+            end: AtomicUsize::new(end.addr()),
+        };
+        // SAFETY: the caller is the owner; the lock keeps drainers out as an open gate would.
+        unsafe { self.push_within(&bounds, light_barrier, item) }
+    }
+
     #[inline(always)]
     unsafe fn pop_within(&self, bounds: &Bounds, barrier: impl FnOnce()) -> Option<P::Item> {
         // Relaxed: only this thread writes `top`.
         let top = self.top.load(Ordering::Relaxed);
         // Relaxed: the barrier orders it before the look at the floor (rule 1).
-        self.top.store(top.map_addr(|addr| addr | BUSY), Ordering::Relaxed);
+        self.top
+            .store(top.map_addr(|addr| addr | BUSY), Ordering::Relaxed);
         barrier();
         // Acquire: pairs with the Release in `set_bounds`; what a drainer did to the array is seen.
         let floor = bounds.floor.load(Ordering::Acquire);
@@ -184,7 +217,8 @@ impl<P: Place> Gate<P> {
         // Relaxed: only this thread writes `top`.
         let top = self.top.load(Ordering::Relaxed);
         // Relaxed: the barrier orders it before the look at the end (rule 1).
-        self.top.store(top.map_addr(|addr| addr | BUSY), Ordering::Relaxed);
+        self.top
+            .store(top.map_addr(|addr| addr | BUSY), Ordering::Relaxed);
         barrier();
         // Acquire: pairs with the Release in `set_bounds`; what a drainer did to the array is seen.
         if top.addr() >= bounds.end.load(Ordering::Acquire) {
@@ -219,7 +253,9 @@ impl<P: Place> Gate<P> {
     /// owner; a mark that the owner is just about to take back is left out.
     pub(super) fn top(&self) -> *mut P {
         // Acquire: pairs with the owner's Release of `top`.
-        self.top.load(Ordering::Acquire).map_addr(|addr| addr & !BUSY)
+        self.top
+            .load(Ordering::Acquire)
+            .map_addr(|addr| addr & !BUSY)
     }
 
     /// Sets where the stack ends. For the owner, outside its own operations, with the lock held (rule 5).
@@ -230,7 +266,11 @@ impl<P: Place> Gate<P> {
 
     /// Opens the gate on `[floor, end)` with the lock held. With `push` false, the fast path may only pop.
     pub(super) fn open(&self, floor: *mut P, end: *mut P, mode: BarrierMode, push: bool) {
-        let bounds = if mode.is_fence() { &self.soft } else { &self.hot };
+        let bounds = if mode.is_fence() {
+            &self.soft
+        } else {
+            &self.hot
+        };
         let end = if push { end.addr() } else { SHUT_END };
         bounds.set(floor.addr(), end);
     }

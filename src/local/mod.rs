@@ -8,9 +8,12 @@
 //! # States
 //!
 //! *Open*: the owner's fast path works. *Shut*: a drainer is at work; the owner's slow path does what the fast
-//! one cannot, under the lock. *Dead*: the cache is closed or the thread is gone; the local has no arrays and
+//! one cannot, under the lock. *Tight*: the pool is at its limit, so its threads may not park slots; the owner
+//! goes to slabs. *Dead*: the cache is closed or the thread is gone; the local has no arrays and
 //! stays shut, and what its thread frees goes to slabs.
 
+#[cfg(not(all(loom, any(test, feature = "loom"))))]
+mod fork;
 mod gate;
 #[cfg(all(test, loom))]
 mod model;
@@ -19,13 +22,15 @@ mod shelf;
 mod thread;
 
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
-pub(crate) use thread::{Mine, adopt, entry, find};
+pub(crate) use thread::{Mine, adopt, entry, find, is_own};
 
 use core::mem::MaybeUninit;
 
+#[cfg(not(all(loom, any(test, feature = "loom"))))]
+pub(crate) use fork::hold_lock;
 use gate::{Gate, Place};
-pub(crate) use shelf::{Drain, Held};
 use shelf::Shelf;
+pub(crate) use shelf::{Drain, Held};
 
 use crate::slab::Slot;
 use crate::sync::{BarrierMode, Lock};
@@ -33,7 +38,9 @@ use crate::sync::{BarrierMode, Lock};
 /// A place of a sheaf's array.
 type SlotPlace = MaybeUninit<Slot>;
 
+// In a model the same with each access watched is in `model/watch.rs`.
 // SAFETY: a read returns what the last write stored.
+#[cfg(not(all(test, loom)))]
 unsafe impl Place for SlotPlace {
     type Item = Slot;
 
@@ -95,7 +102,13 @@ impl Local {
 
     #[cfg(all(loom, any(test, feature = "loom")))]
     pub(crate) fn new(id: u32, mode: BarrierMode, fast_free: bool) -> Self {
-        Self { gate: Gate::new(), id, mode, fast_free, shelf: Lock::new(Shelf::new()) }
+        Self {
+            gate: Gate::new(),
+            id,
+            mode,
+            fast_free,
+            shelf: Lock::new(Shelf::new()),
+        }
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -164,7 +177,10 @@ pub(crate) struct OpCounters {
 #[cfg(feature = "op-counters")]
 impl OpCounters {
     const fn new() -> Self {
-        Self { alloc: OpCounter::new(), free: OpCounter::new() }
+        Self {
+            alloc: OpCounter::new(),
+            free: OpCounter::new(),
+        }
     }
 }
 

@@ -32,13 +32,21 @@ unsafe impl Send for Shelf {}
 enum State {
     Open,
     Shut,
+    Tight,
     Dead,
 }
 
 impl Shelf {
     pub(super) const fn new() -> Self {
         let floor = ptr::NonNull::dangling().as_ptr();
-        Self { main: Vec::new(), capacity: 0, cold: false, floor, spare: None, state: State::Open }
+        Self {
+            main: Vec::new(),
+            capacity: 0,
+            cold: false,
+            floor,
+            spare: None,
+            state: State::Open,
+        }
     }
 }
 
@@ -57,7 +65,10 @@ impl Local {
     /// The calling thread owns the local.
     pub(super) unsafe fn hold(&self) -> Option<Held<'_>> {
         // Rule 3 of the gate: the array is in use further up the stack.
-        (!self.gate.is_busy()).then(|| Held { local: self, shelf: self.shelf.lock() })
+        (!self.gate.is_busy()).then(|| Held {
+            local: self,
+            shelf: self.shelf.lock(),
+        })
     }
 
     /// As [`Local::hold`], but gives up if the lock is held.
@@ -69,14 +80,17 @@ impl Local {
         if self.gate.is_busy() {
             return None;
         }
-        Some(Held { local: self, shelf: self.shelf.try_lock()? })
+        Some(Held {
+            local: self,
+            shelf: self.shelf.try_lock()?,
+        })
     }
 }
 
 impl Held<'_> {
-    /// Whether the local has been closed.
-    pub(crate) fn is_dead(&self) -> bool {
-        self.shelf.state == State::Dead
+    /// Whether nothing may be parked here: the cache is closed or tight, or the thread is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self.shelf.state, State::Tight | State::Dead)
     }
 
     /// Slots in `main`.
@@ -89,24 +103,16 @@ impl Held<'_> {
         if self.len() == 0 {
             return None;
         }
-        let place = self.local.gate.top().wrapping_sub(1);
-        // SAFETY: the place is below the top and not below the floor, so it holds a token (invariant 2); the
-        // lock keeps drainers out, and the owner is here.
-        let slot = unsafe { <SlotPlace as super::Place>::take(place) };
-        self.local.gate.set_top(place);
-        Some(slot)
+        // SAFETY: a `Held` is its owner's, with the lock held; every place from the floor to the top holds a token
+        // (invariant 2).
+        unsafe { self.local.gate.pop_locked(self.shelf.floor) }
     }
 
     /// Puts a slot into `main`, whether or not the gate is open; gives it back if `main` is full.
     pub(crate) fn push(&mut self, slot: Slot) -> Result<(), Slot> {
-        let top = self.local.gate.top();
-        if top.addr() >= self.shelf.end().addr() {
-            return Err(slot);
-        }
-        // SAFETY: the place is in the array and above every token; exclusive as in `pop`.
-        unsafe { <SlotPlace as super::Place>::put(top, slot) };
-        self.local.gate.set_top(top.wrapping_add(1));
-        Ok(())
+        // SAFETY: as in `pop`; the places up to the end are the array's (invariant 1). A local without an array
+        // has its end below every top.
+        unsafe { self.local.gate.push_locked(self.shelf.end(), slot) }
     }
 
     pub(crate) fn spare(&mut self) -> &mut Option<Sheaf> {
@@ -131,7 +137,9 @@ impl Held<'_> {
 
     /// Swaps `main` and `spare`; whether there was a spare.
     pub(crate) fn swap(&mut self) -> bool {
-        let Some(spare) = self.shelf.spare.take() else { return false };
+        let Some(spare) = self.shelf.spare.take() else {
+            return false;
+        };
         self.shelf.spare = self.replace_main(spare);
         true
     }
@@ -162,7 +170,9 @@ impl Shelf {
     /// Shows the bounds to the fast path, if it is let in.
     fn reopen(&self, local: &Local) {
         if self.state == State::Open {
-            local.gate.open(self.floor, self.end(), local.mode, local.fast_free);
+            local
+                .gate
+                .open(self.floor, self.end(), local.mode, local.fast_free);
         }
     }
 
@@ -196,7 +206,7 @@ impl Shelf {
         local.gate.set_top(self.floor.wrapping_add(len));
     }
 
-    fn kill(&mut self, local: &Local) -> [Option<Sheaf>; 2] {
+    pub(super) fn kill(&mut self, local: &Local) -> [Option<Sheaf>; 2] {
         if self.state == State::Dead {
             return [None, None];
         }
@@ -244,13 +254,23 @@ impl<'a, L: AsRef<Local>> Drain<'a, L> {
         for local in self.locals {
             let local = local.as_ref();
             let mut shelf = local.shelf.lock();
-            if shelf.state == State::Dead {
-                continue;
-            }
-            shelf.drain(local, &mut sink);
             if shelf.state == State::Shut {
+                shelf.drain(local, &mut sink);
                 shelf.state = State::Open;
                 shelf.reopen(local);
+            }
+        }
+    }
+
+    /// Takes every slot out and keeps the gates shut, until [`Local::loosen`]: the threads park nothing
+    /// meanwhile. `sink` runs under the lock of a local.
+    pub(crate) fn tighten(self, mut sink: impl FnMut(&mut dyn Iterator<Item = Slot>)) {
+        for local in self.locals {
+            let local = local.as_ref();
+            let mut shelf = local.shelf.lock();
+            if shelf.state == State::Shut {
+                shelf.drain(local, &mut sink);
+                shelf.state = State::Tight;
             }
         }
     }
@@ -298,5 +318,21 @@ impl Local {
     /// Whether the local is closed for good.
     pub(crate) fn is_dead(&self) -> bool {
         self.shelf.lock().state == State::Dead
+    }
+}
+
+impl Local {
+    /// Makes a new local, which holds nothing, one that parks nothing.
+    pub(crate) fn start_tight(&self) {
+        self.shelf.lock().state = State::Tight;
+    }
+
+    /// Lets the owner park slots again.
+    pub(crate) fn loosen(&self) {
+        let mut shelf = self.shelf.lock();
+        if shelf.state == State::Tight {
+            shelf.state = State::Open;
+            shelf.reopen(self);
+        }
     }
 }

@@ -59,7 +59,10 @@ pub(crate) struct Mine {
 
 impl Mine {
     fn new(local: &Arc<Local>) -> Self {
-        Self { local: Arc::clone(local), _not_send: PhantomData }
+        Self {
+            local: Arc::clone(local),
+            _not_send: PhantomData,
+        }
     }
 
     pub(crate) fn local(&self) -> &Local {
@@ -90,6 +93,17 @@ pub(crate) fn find(id: u32) -> Option<Mine> {
     let mine = found.ok().flatten()?;
     point(id, Arc::as_ptr(&mine.local));
     Some(mine)
+}
+
+/// Whether a local is the running thread's.
+pub(crate) fn is_own(local: &Arc<Local>) -> bool {
+    let found = OWNED.try_with(|owned| {
+        owned.locals.try_borrow().is_ok_and(|locals| {
+            let at = locals.binary_search_by_key(&local.id(), |other| other.id());
+            at.is_ok_and(|at| Arc::ptr_eq(&locals[at], local))
+        })
+    });
+    found.unwrap_or(false)
 }
 
 /// Makes a local one of the running thread's; `None` if the thread is on its way out or has no memory.
@@ -128,12 +142,20 @@ fn point(id: u32, local: *const Local) {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        ENTRIES.with(|entries| entries.iter().for_each(|entry| entry.set(&raw const BOOTSTRAP)));
+        ENTRIES.with(|entries| {
+            entries
+                .iter()
+                .for_each(|entry| entry.set(&raw const BOOTSTRAP))
+        });
         for local in self.locals.take() {
             // A cache that is gone has closed its locals before.
-            let Some(cache) = registry::find(local.id()) else { continue };
-            let Some(held) = Mine::new(&local).hold().map(Held::kill) else { continue };
-            cache.thread_exit(Arc::as_ptr(&local).addr(), held);
+            let Some(cache) = registry::find(local.id()) else {
+                continue;
+            };
+            let mine = Mine::new(&local);
+            cache.thread_exit(Arc::as_ptr(&local).addr(), &mut || {
+                mine.hold().map_or([None, None], Held::kill)
+            });
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A block of pages that is owned.
 
 use core::alloc::Layout;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr::NonNull;
 
 use super::{Hint, PageSource};
@@ -25,6 +26,10 @@ pub(crate) struct Pages {
 #[derive(Clone)]
 pub(crate) struct Source(pub(crate) Arc<dyn PageSource>);
 
+// A panic of a source is expected: its contract says what must hold after it.
+impl UnwindSafe for Source {}
+impl RefUnwindSafe for Source {}
+
 impl core::fmt::Debug for Source {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Source")
@@ -46,8 +51,15 @@ impl Pages {
     /// Calls a user's code.
     pub(crate) fn alloc(source: &Source, layout: Layout, hint: Hint) -> Option<Self> {
         let start = source.0.alloc_pages_hinted(layout, hint)?;
-        debug_assert!(start.addr().get() % layout.align() == 0, "the page source misaligned a block");
-        Some(Self { start, layout, source: source.clone() })
+        debug_assert!(
+            start.addr().get() % layout.align() == 0,
+            "the page source misaligned a block"
+        );
+        Some(Self {
+            start,
+            layout,
+            source: source.clone(),
+        })
     }
 
     pub(crate) fn start(&self) -> NonNull<u8> {
@@ -73,7 +85,11 @@ impl Pages {
     ///
     /// The block was given up by [`Pages::into_raw`] of a block of the same source, and is taken back once.
     pub(crate) unsafe fn from_raw(start: NonNull<u8>, layout: Layout, source: &Source) -> Self {
-        Self { start, layout, source: source.clone() }
+        Self {
+            start,
+            layout,
+            source: source.clone(),
+        }
     }
 }
 

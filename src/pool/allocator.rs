@@ -98,7 +98,11 @@ impl<T> Pool<T> {
         let cache = self.handle().cache();
         if !cache.is_block(start) {
             let entry = page_map::get(start.addr().get());
-            let kind = if entry.id() == 0 { ReportKind::NoPool } else { ReportKind::WrongPool };
+            let kind = if entry.id() == 0 {
+                ReportKind::NoPool
+            } else {
+                ReportKind::WrongPool
+            };
             let report = Report::new(kind, Some(cache.name().clone()), start.addr().get());
             no_unwind(|| report.send());
             return;

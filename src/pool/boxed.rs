@@ -6,7 +6,8 @@ use core::ops::{Deref, DerefMut};
 use core::pin::Pin;
 use core::ptr::{self, NonNull};
 
-use super::{Pool, refuse};
+use super::Pool;
+use super::alloc::refuse;
 use crate::base::error::AllocError;
 use crate::base::layout::PAGE_SIZE;
 use crate::cache::{self, cache_of, free_slow};
@@ -83,7 +84,10 @@ impl<T> PoolBox<MaybeUninit<T>> {
     /// A box of a slot whose contents are of no interest.
     #[inline(always)]
     pub(super) fn from_slot(slot: Slot) -> Self {
-        Self { start: slot.into_ptr().cast(), _owns: PhantomData }
+        Self {
+            start: slot.into_ptr().cast(),
+            _owns: PhantomData,
+        }
     }
 
     /// Moves `value` in.
@@ -99,7 +103,10 @@ impl<T> PoolBox<MaybeUninit<T>> {
         let start = boxed.start.cast::<T>();
         // SAFETY: the box owns the slot (invariant 1), which is large enough and aligned for a `T`.
         unsafe { start.write(value) };
-        PoolBox { start, _owns: PhantomData }
+        PoolBox {
+            start,
+            _owns: PhantomData,
+        }
     }
 
     /// Declares that the slot holds a `T`.
@@ -110,7 +117,10 @@ impl<T> PoolBox<MaybeUninit<T>> {
     #[inline]
     pub unsafe fn assume_init(boxed: Self) -> PoolBox<T> {
         let boxed = ManuallyDrop::new(boxed);
-        PoolBox { start: boxed.start.cast(), _owns: PhantomData }
+        PoolBox {
+            start: boxed.start.cast(),
+            _owns: PhantomData,
+        }
     }
 }
 
@@ -177,9 +187,10 @@ impl<T> PoolBox<T> {
     #[track_caller]
     pub unsafe fn from_raw(pointer: *mut T) -> Self {
         match NonNull::new(pointer) {
-            Some(start) if page_map::get(start.addr().get()).is_head() => {
-                Self { start, _owns: PhantomData }
-            }
+            Some(start) if page_map::get(start.addr().get()).is_head() => Self {
+                start,
+                _owns: PhantomData,
+            },
             _ => not_from_a_pool(pointer.addr()),
         }
     }
@@ -268,7 +279,9 @@ impl<T> PoolBox<T> {
             || {
                 let own = self.as_slot();
                 let cache = cache_of(&own);
-                cache.alloc_cold().map_err(|kind| AllocError::new(kind, cache.name()))
+                cache
+                    .alloc_cold()
+                    .map_err(|kind| AllocError::new(kind, cache.name()))
             },
             Ok,
         );

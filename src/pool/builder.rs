@@ -37,7 +37,11 @@ pub struct Builder<T> {
 
 impl<T> Builder<T> {
     pub(super) fn new(name: &str) -> Self {
-        Self { options: Options::new(name), source: None, _type: PhantomData }
+        Self {
+            options: Options::new(name),
+            source: None,
+            _type: PhantomData,
+        }
     }
 
     fn with(mut self, set: impl FnOnce(&mut Options)) -> Self {
@@ -82,6 +86,11 @@ impl<T> Builder<T> {
     /// Objects for which slabs are made by [`Builder::build`] and kept through [`Pool::shrink`]. Default: 0.
     pub fn reserve(self, objects: usize) -> Self {
         self.with(|options| options.reserve = objects)
+    }
+
+    /// Makes the memory of the reserve resident when the pool is built, so that first use of it does not fault.
+    pub fn populate_reserve(self) -> Self {
+        self.with(|options| options.populate_reserve = true)
     }
 
     /// Where slabs' memory comes from. Default: [`Mmap`](crate::Mmap) on unix, [`Heap`](crate::Heap)
@@ -131,6 +140,8 @@ impl<T> Builder<T> {
 
 impl<T> fmt::Debug for Builder<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("Builder")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
     }
 }

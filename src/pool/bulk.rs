@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use super::boxed::{drop_object, release};
 use super::{Pool, PoolBox};
 use crate::base::error::{AllocError, AllocErrorKind};
-use crate::cache::{BATCH, Batch, free_batch};
+use crate::cache::{BATCH, Batch, Sink, free_batch};
 use crate::slab::Slot;
 
 impl<T> Pool<T> {
@@ -33,16 +33,28 @@ impl<T> Pool<T> {
         n: usize,
         boxes: &mut Vec<PoolBox<MaybeUninit<T>>>,
     ) -> Result<(), AllocError> {
-        let before = boxes.len();
         let cache = self.handle().cache();
         if boxes.try_reserve(n).is_err() {
             return Err(AllocError::new(AllocErrorKind::OutOfMemory, cache.name()));
         }
-        let result = cache.alloc_bulk(n, |slot| boxes.push(PoolBox::from_slot(slot)));
-        result.map_err(|kind| {
-            boxes.truncate(before);
-            AllocError::new(kind, cache.name())
-        })
+        let result = cache.alloc_bulk(n, &mut Boxes(boxes));
+        result.map_err(|kind| AllocError::new(kind, cache.name()))
+    }
+}
+
+/// Boxes of slots that a bulk allocation gave.
+struct Boxes<'a, T>(&'a mut Vec<PoolBox<MaybeUninit<T>>>);
+
+impl<T> Sink for Boxes<'_, T> {
+    #[inline]
+    fn put(&mut self, slot: Slot) {
+        self.0.push(PoolBox::from_slot(slot));
+    }
+
+    fn take_back(&mut self) -> Option<Slot> {
+        let start = PoolBox::into_start(self.0.pop()?);
+        // SAFETY: the box was taken apart, so its slot is given up; nothing was written to it.
+        Some(unsafe { Slot::from_ptr(start.cast()) })
     }
 }
 
@@ -54,7 +66,10 @@ impl<T> PoolBox<T> {
     /// or the iterator panics, what was given so far is freed.
     #[doc(alias = "kmem_cache_free_bulk")]
     pub fn free_bulk(boxes: impl IntoIterator<Item = Self>) {
-        let mut collected = Collected { id: 0, batch: Batch::new() };
+        let mut collected = Collected {
+            id: 0,
+            batch: Batch::new(),
+        };
         for boxed in boxes {
             let id = boxed.cache_id();
             if collected.batch.len() == BATCH || collected.id != id {
@@ -65,7 +80,9 @@ impl<T> PoolBox<T> {
             // Entered first: if the destructor unwinds the slot is in the batch.
             // SAFETY: the box was taken apart, so its slot is given up; the batch is not freed before the
             // object is gone.
-            collected.batch.push(unsafe { Slot::from_ptr(start.cast::<u8>()) });
+            collected
+                .batch
+                .push(unsafe { Slot::from_ptr(start.cast::<u8>()) });
             // SAFETY: the box was taken apart, so its object is used by nobody else.
             unsafe { drop_object(start) };
         }

@@ -52,7 +52,10 @@ impl<T> Pool<T> {
     #[doc(alias = "kmem_cache_prefill_sheaf")]
     pub fn prefill(&self, n: usize) -> Result<PrefilledSheaf<T>, AllocError> {
         match self.handle().lend(n) {
-            Ok(lent) => Ok(PrefilledSheaf { lent, _type: PhantomData }),
+            Ok(lent) => Ok(PrefilledSheaf {
+                lent,
+                _type: PhantomData,
+            }),
             Err(kind) => Err(AllocError::new(kind, self.handle().cache().name())),
         }
     }

@@ -26,7 +26,10 @@ struct BlockHeader {
     layout: Layout,
 }
 
-const _: () = assert!(size_of::<BlockHeader>() <= HEADER, "the header fits before the block");
+const _: () = assert!(
+    size_of::<BlockHeader>() <= HEADER,
+    "the header fits before the block"
+);
 
 /// A live block, by the address of its user's bytes.
 ///
@@ -40,7 +43,9 @@ impl Block {
     /// Allocates pages for `layout` and enters them in the page map under `id`. Calls the page source.
     pub(crate) fn alloc(layout: Layout, source: &Source, id: u32) -> Option<Self> {
         let align = layout.align().max(HEADER);
-        let size = align.checked_add(layout.size())?.checked_next_multiple_of(PAGE_SIZE)?;
+        let size = align
+            .checked_add(layout.size())?
+            .checked_next_multiple_of(PAGE_SIZE)?;
         let whole = Layout::from_size_align(size, align.max(PAGE_SIZE)).ok()?;
         let pages = Pages::alloc(source, whole, Hint::NONE)?;
         let addr = pages.start().addr().get();
@@ -53,7 +58,12 @@ impl Block {
         // SAFETY: `HEADER <= align`, so the header lies within the pages too.
         let header = unsafe { data.sub(HEADER) }.cast::<BlockHeader>();
         // SAFETY: the pages are owned; aligned, since `data` is aligned to a cache line.
-        unsafe { header.write(BlockHeader { pages: start, layout }) };
+        unsafe {
+            header.write(BlockHeader {
+                pages: start,
+                layout,
+            })
+        };
         Some(Self(data))
     }
 

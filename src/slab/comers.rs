@@ -3,6 +3,9 @@
 //! Both steps may call the system or a user's page source, so they stand outside the node's lock: pages are
 //! *entered* in the page map before they become a slab, and empty slabs leave as a *surplus*.
 
+use core::panic::AssertUnwindSafe;
+use std::panic::{catch_unwind, resume_unwind};
+
 use super::header::{Slab, slab_layout};
 use crate::base::list::List;
 use crate::page::{Entry, Pages, Source, page_map};
@@ -42,7 +45,10 @@ pub(crate) struct Surplus {
 
 impl Surplus {
     pub(crate) fn new(source: &Source) -> Self {
-        Self { slabs: List::new(), source: source.clone() }
+        Self {
+            slabs: List::new(),
+            source: source.clone(),
+        }
     }
 
     pub(crate) fn push(&mut self, slab: Slab) {
@@ -52,11 +58,18 @@ impl Surplus {
 
 impl Drop for Surplus {
     fn drop(&mut self) {
+        let mut panic = None;
         while let Some(slab) = self.slabs.pop_front() {
             // SAFETY: slabs get here from `SlabSet::pop_empty`, so all slots are free and the page map
             // has forgotten them; a cache has one source, the one that this was made with.
-            drop(unsafe { slab.into_pages(&self.source) });
+            let pages = unsafe { slab.into_pages(&self.source) };
+            // A source that panics has taken the pages; it gets the others too.
+            panic = catch_unwind(AssertUnwindSafe(|| drop(pages)))
+                .err()
+                .or(panic);
+        }
+        if let Some(payload) = panic {
+            resume_unwind(payload);
         }
     }
 }
-

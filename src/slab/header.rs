@@ -77,8 +77,14 @@ pub(super) struct SlabState {
     pub(super) list: u32,
 }
 
-const _: () = assert!(size_of::<SlabHeader>() <= RUN_HEADER, "headers fit before the bitmap");
-const _: () = assert!(offset_of!(SlabHeader, run) == 0, "a slab starts with its first run");
+const _: () = assert!(
+    size_of::<SlabHeader>() <= RUN_HEADER,
+    "headers fit before the bitmap"
+);
+const _: () = assert!(
+    offset_of!(SlabHeader, run) == 0,
+    "a slab starts with its first run"
+);
 
 /// A run of a standing slab.
 ///
@@ -91,7 +97,12 @@ pub(super) struct Run(NonNull<RunHeader>);
 impl Run {
     /// The run on whose first page `slot` starts.
     pub(super) fn of(slot: &Slot) -> Self {
-        Self(page_start(slot.as_ptr()).cast())
+        Self::at(page_start(slot.as_ptr()))
+    }
+
+    /// The run that starts with the page at `page`, which the page map names as a head.
+    pub(super) fn at(page: NonNull<u8>) -> Self {
+        Self(page.cast())
     }
 
     pub(super) fn slab(self) -> NonNull<SlabHeader> {
@@ -109,7 +120,7 @@ impl Run {
         unsafe { (*self.0.as_ptr()).index }
     }
 
-    fn populated(&self) -> &AtomicU32 {
+    pub(super) fn populated(&self) -> &AtomicU32 {
         // SAFETY: the run is set up (invariant 1); the field is an atomic, so it may be shared.
         unsafe { &(*self.0.as_ptr()).populated }
     }
@@ -121,7 +132,7 @@ impl Run {
     }
 
     /// The address `offset` bytes into the run, which must be at least that long.
-    fn start_at(self, offset: usize) -> NonNull<u8> {
+    pub(super) fn start_at(self, offset: usize) -> NonNull<u8> {
         // Never dereferenced, so wrapping does no harm.
         let start = self.0.cast::<u8>().as_ptr().wrapping_add(offset);
         NonNull::new(start).unwrap_or(self.0.cast())
@@ -201,7 +212,14 @@ impl Slab {
         // Tokens are made again from addresses, see `Slot::from_ptr`.
         let _ = start.as_ptr().expose_provenance();
         let slab = start.cast::<SlabHeader>();
-        let state = SlabState { out: 0, ready: 0, run_hint: 0, low: 0, high: 0, list: 0 };
+        let state = SlabState {
+            out: 0,
+            ready: 0,
+            run_hint: 0,
+            low: 0,
+            high: 0,
+            list: 0,
+        };
         let run = RunHeader {
             slab,
             first: 0,
@@ -209,7 +227,12 @@ impl Slab {
             populated: AtomicU32::new(0),
             state: RunState { free: 0, hint: 0 },
         };
-        let new = SlabHeader { run, fixed, links: Links::new(), state };
+        let new = SlabHeader {
+            run,
+            fixed,
+            links: Links::new(),
+            state,
+        };
         // SAFETY: the pages are owned, so their first bytes may be written; page-aligned.
         unsafe { slab.write(new) };
         Self(slab)
@@ -266,12 +289,24 @@ pub(super) unsafe fn set_up_run(slab: NonNull<SlabHeader>, geometry: &Geometry, 
     let colour = fixed(slab).colour as usize + index as usize;
     // SAFETY: passed on; only the pointer is used before the header is written.
     let Run(header) = unsafe { run(slab, geometry, index) };
-    #[expect(clippy::cast_possible_truncation, reason = "a run's first slot starts on its first page")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a run's first slot starts on its first page"
+    )]
     let first = geometry.first_of(colour) as u32;
-    #[expect(clippy::cast_possible_truncation, reason = "a run has fewer slots than bytes of a page")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a run has fewer slots than bytes of a page"
+    )]
     let free = geometry.run_slots as u32;
     let state = RunState { free, hint: 0 };
-    let new = RunHeader { slab, first, index, populated: AtomicU32::new(0), state };
+    let new = RunHeader {
+        slab,
+        first,
+        index,
+        populated: AtomicU32::new(0),
+        state,
+    };
     // SAFETY: no slot of the run is out and the lock is held, so the header may be written.
     unsafe { header.write(new) };
     let words = bitmap_words(geometry.run_slots);
@@ -292,65 +327,8 @@ pub(crate) fn slab_layout(order: u8) -> Layout {
     page::pages_layout(1 << order).expect("orders are at most MAX_ORDER")
 }
 
-/// The cache that owns a slot.
-pub(crate) fn owner_of(slot: &Slot) -> *const () {
-    fixed(Run::of(slot).slab()).owner
-}
-
-/// Makes a free slot's memory resident, so that using it does not fault. May call the system; where that
-/// cannot help, bytes of the slot are overwritten.
-pub(crate) fn populate_slot(slot: &Slot, geometry: &Geometry) {
-    let run = Run::of(slot);
-    let start = slot.addr() % PAGE_SIZE;
-    let end = start + geometry.size;
-    if run.is_populated(end) {
-        return;
-    }
-    // Everything from the mark up to this slot's end, neighbours included: what they hold does not change.
-    let mark = run.populated();
-    // Relaxed: see `is_populated`.
-    let seen = mark.load(Ordering::Relaxed) as usize;
-    let gap = (start + geometry.size).saturating_sub(seen);
-    // SAFETY: the range lies within the run that holds the slot, and the slab stands while a slot is out.
-    let populated = unsafe { page::populate_shared(run.start_at(seen), gap) };
-    if populated {
-        #[expect(clippy::cast_possible_truncation, reason = "runs are at most 32 MiB long")]
-        // Relaxed: see `is_populated`.
-        mark.fetch_max(end as u32, Ordering::Relaxed);
-    } else {
-        // SAFETY: the slot is owned by whoever holds its token, and holds no value.
-        unsafe { page::touch(slot.as_ptr(), geometry.size) };
-    }
-}
-
-/// What an arbitrary address is to a slab.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Located {
-    /// The start of a slot.
-    Slot,
-    /// Inside a slot, between slots, or in a header.
-    Interior,
-}
-
-/// Tells what `addr` is, on a page whose page map entry is the head of a run of the cache with `geometry`.
-///
-/// # Safety
-///
-/// The page map names the page as a head of that cache, and the slab cannot go while this runs.
-pub(crate) unsafe fn locate(addr: NonNull<u8>, geometry: &Geometry) -> Located {
-    let start = page_start(addr);
-    let run = Run(start.cast());
-    // A page at which a run starts may belong to one that is not set up yet; its slab's first run always is.
-    // The page map only names pages as heads once their run is set up.
-    let offset = (addr.addr().get() - start.addr().get()).checked_sub(run.first());
-    match offset.and_then(|offset| geometry.index_at(offset)) {
-        Some(_) => Located::Slot,
-        None => Located::Interior,
-    }
-}
-
 /// The start of the page that holds `ptr`, with the provenance that its slab exposed.
-fn page_start(ptr: NonNull<u8>) -> NonNull<u8> {
+pub(super) fn page_start(ptr: NonNull<u8>) -> NonNull<u8> {
     let addr = ptr.addr().get() & !(PAGE_SIZE - 1);
     NonNull::new(ptr::with_exposed_provenance_mut(addr)).unwrap_or(NonNull::dangling())
 }

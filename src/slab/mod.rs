@@ -28,9 +28,13 @@
 //! the node that owns the [`SlabSet`].
 
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
+mod address;
+#[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod block;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod comers;
+#[cfg(not(all(loom, any(test, feature = "loom"))))]
+mod fullness;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod header;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
@@ -40,11 +44,13 @@ mod slot;
 mod tests;
 
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
+pub(crate) use address::{Located, locate, owner_of, populate_slot};
+#[cfg(not(all(loom, any(test, feature = "loom"))))]
 pub(crate) use block::Block;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
-pub(crate) use header::{Located, locate, owner_of, populate_slot, slab_layout};
-#[cfg(not(all(loom, any(test, feature = "loom"))))]
 pub(crate) use comers::{Entered, Surplus};
+#[cfg(not(all(loom, any(test, feature = "loom"))))]
+pub(crate) use header::slab_layout;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 pub(crate) use set::{Misfit, OwnerPtr, PutEffect, SlabSet, Taken};
 pub(crate) use slot::Slot;

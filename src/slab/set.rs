@@ -3,20 +3,12 @@
 use core::ptr::NonNull;
 
 use super::comers::Entered;
+use super::fullness::{EMPTY, FULL, LISTS, PARTIAL_LISTS, list_for};
 use super::header::{self, Run, Slab, SlabFixed, SlabHeader, fixed};
 use super::slot::Slot;
 use crate::base::layout::{Geometry, PAGE_SIZE, bitmap_words};
 use crate::base::list::List;
 use crate::page::{Entry, page_map};
-
-/// Lists of partial slabs, by eighths of fullness: enough to tell a slab that will soon be empty from one
-/// that will not, few enough that slabs seldom change lists.
-const PARTIAL_LISTS: u32 = 8;
-/// The list of slabs of which no slot is out.
-const EMPTY: u32 = PARTIAL_LISTS;
-/// The list of slabs of which every slot is out. Kept so that every slab is on a list.
-const FULL: u32 = PARTIAL_LISTS + 1;
-const LISTS: usize = FULL as usize + 1;
 
 /// The cache that slots lead back to: an opaque address for the layers above.
 #[derive(Clone, Copy, Debug)]
@@ -123,12 +115,24 @@ impl SlabSet {
         let (pages, id, order) = entered.into_parts();
         debug_assert_eq!(id, self.id);
         let count = 1_usize << order;
-        #[expect(clippy::cast_possible_truncation, reason = "bounded by `Geometry::MAX_SLOTS`")]
-        let (total, runs) =
-            (self.geometry.slots_of(order) as u32, self.geometry.runs_of(order) as u32);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "bounded by `Geometry::MAX_SLOTS`"
+        )]
+        let (total, runs) = (
+            self.geometry.slots_of(order) as u32,
+            self.geometry.runs_of(order) as u32,
+        );
         let colour = self.next_colour;
         self.next_colour = colour.wrapping_add(1);
-        let new = SlabFixed { owner: self.owner.0, id: self.id, total, runs, colour, order };
+        let new = SlabFixed {
+            owner: self.owner.0,
+            id: self.id,
+            total,
+            runs,
+            colour,
+            order,
+        };
         let slab = Slab::new(pages, new);
         // SAFETY: the slab stands, and `&mut self` is the lock.
         unsafe { header::state(slab.node()) }.list = EMPTY;
@@ -155,7 +159,9 @@ impl SlabSet {
     /// The fullest slab with a free slot; an empty one if there is no other.
     fn fullest(&self) -> Option<NonNull<SlabHeader>> {
         let partial = self.lists[..PARTIAL_LISTS as usize].iter().rev();
-        partial.chain([&self.lists[EMPTY as usize]]).find_map(List::first)
+        partial
+            .chain([&self.lists[EMPTY as usize]])
+            .find_map(List::first)
     }
 
     fn take_from(
@@ -183,7 +189,10 @@ impl SlabSet {
                 state.run_hint += 1;
             }
         }
-        #[expect(clippy::cast_possible_truncation, reason = "at most the slots of a slab")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "at most the slots of a slab"
+        )]
         let count = taken.count as u32;
         state.out += count;
         taken
@@ -222,11 +231,17 @@ impl SlabSet {
                 word += 1;
             }
         }
-        #[expect(clippy::cast_possible_truncation, reason = "at most the words of a page's bitmap")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "at most the words of a page's bitmap"
+        )]
         let hint = word as u32;
         state.hint = hint;
         let end = run.first() + last * self.geometry.stride + self.geometry.size;
-        Taken { count, cold: count > 0 && !run.is_populated(end) }
+        Taken {
+            count,
+            cold: count > 0 && !run.is_populated(end),
+        }
     }
 
     /// Puts a slot back into its slab.
@@ -248,7 +263,10 @@ impl SlabSet {
         }
         bits[word] |= bit;
         run_state.free += 1;
-        #[expect(clippy::cast_possible_truncation, reason = "at most the words of a page's bitmap")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "at most the words of a page's bitmap"
+        )]
         let word = word as u32;
         run_state.hint = run_state.hint.min(word);
         // SAFETY: the slab stands, since a slot of it was out; `&mut self` is the lock.
@@ -296,39 +314,8 @@ impl SlabSet {
 
     /// Slots of the slab that [`SlabSet::pop_empty`] would give.
     pub(crate) fn next_empty_slots(&self) -> Option<usize> {
-        self.lists[EMPTY as usize].first().map(|slab| fixed(slab).total as usize)
-    }
-}
-
-/// The list for a slab with `out` of `total` slots out, and the counts between which it stays there.
-fn list_for(out: u32, total: u32) -> (u32, u32, u32) {
-    if out == 0 {
-        return (EMPTY, 0, 0);
-    }
-    if out == total {
-        return (FULL, total, total);
-    }
-    let wide = |n: u64| n * u64::from(total);
-    #[expect(clippy::cast_possible_truncation, reason = "quotients by the total are below the lists")]
-    let list = (u64::from(out) * u64::from(PARTIAL_LISTS) / u64::from(total)) as u32;
-    #[expect(clippy::cast_possible_truncation, reason = "parts of a total that is a u32")]
-    let bound = |eighth: u32| wide(u64::from(eighth)).div_ceil(u64::from(PARTIAL_LISTS)) as u32;
-    (list, bound(list).max(1), (bound(list + 1) - 1).min(total - 1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_partition_every_count() {
-        for total in [1, 2, 3, 7, 8, 9, 272, 65_000] {
-            for out in 0..=total {
-                let (list, low, high) = list_for(out, total);
-                assert!(low <= out && out <= high, "{out} of {total}");
-                assert_eq!(list_for(low, total).0, list);
-                assert_eq!(list_for(high, total).0, list);
-            }
-        }
+        self.lists[EMPTY as usize]
+            .first()
+            .map(|slab| fixed(slab).total as usize)
     }
 }

@@ -51,3 +51,35 @@ impl Slot {
         self.0.addr().get()
     }
 }
+
+/// Slots of the models: memory of their own, with content that loom watches.
+#[cfg(all(test, loom))]
+impl Slot {
+    /// A new slot with `content`.
+    pub(crate) fn of_model(content: usize) -> Self {
+        let cell = Box::into_raw(Box::new(loom::cell::Cell::new(content)));
+        let _ = cell.expose_provenance();
+        let start = NonNull::new(cell.cast()).expect("a box has an address");
+        // SAFETY: nobody reads the header of a model's slot; the address is new, so no other token names it.
+        unsafe { Self::from_ptr(start) }
+    }
+
+    /// The content, which is also written: two uses that are not ordered are a race.
+    pub(crate) fn content(&self) -> usize {
+        let cell = self.0.cast::<loom::cell::Cell<usize>>();
+        // SAFETY: models make their slots with `of_model`, and the token owns what was made there.
+        let cell = unsafe { cell.as_ref() };
+        let content = cell.get();
+        cell.set(content);
+        content
+    }
+
+    /// Frees the memory of the slot.
+    pub(crate) fn end(self) -> usize {
+        let content = self.content();
+        let cell = self.0.cast::<loom::cell::Cell<usize>>();
+        // SAFETY: as in `content`; the token ends here.
+        drop(unsafe { Box::from_raw(cell.as_ptr()) });
+        content
+    }
+}

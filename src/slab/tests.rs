@@ -20,12 +20,20 @@ impl Fixture {
         let order = order.max(geometry.min_order().expect("small enough"));
         let id = crate::registry::next_id().expect("ids are plenty");
         let set = SlabSet::new(geometry, id, OwnerPtr(core::ptr::null()));
-        Self { set, source: Source(default_source()), geometry, id, order }
+        Self {
+            set,
+            source: Source(default_source()),
+            geometry,
+            id,
+            order,
+        }
     }
 
     fn grow(&mut self) {
-        let pages = Pages::alloc(&self.source, slab_layout(self.order), Hint::NONE).expect("memory");
-        self.set.insert(Entered::new(pages, self.id, self.order).expect("room in the map"));
+        let pages =
+            Pages::alloc(&self.source, slab_layout(self.order), Hint::NONE).expect("memory");
+        self.set
+            .insert(Entered::new(pages, self.id, self.order).expect("room in the map"));
     }
 
     fn shrink(&mut self) -> usize {
@@ -58,7 +66,9 @@ fn random_operations(size: usize, align: usize, order: u8) {
     let mut out: BTreeMap<usize, (Slot, u8)> = BTreeMap::new();
     let mut seed = size as u64 * 31 + align as u64;
     let mut next = || {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as usize
     };
     for round in 0..600_usize {
@@ -78,13 +88,18 @@ fn random_operations(size: usize, align: usize, order: u8) {
                 assert_eq!(slot.addr() % align, 0);
                 assert_eq!(page_map::get(slot.addr()), Entry::head(f.id));
                 let below = out.range(..slot.addr()).next_back();
-                assert!(below.is_none_or(|(addr, _)| addr + size <= slot.addr()), "disjoint");
+                assert!(
+                    below.is_none_or(|(addr, _)| addr + size <= slot.addr()),
+                    "disjoint"
+                );
                 stamp(&slot, size, byte);
                 assert!(out.insert(slot.addr(), (slot, byte)).is_none());
             }
         } else {
             for _ in 0..next() % 90 {
-                let Some(&addr) = out.keys().nth(next() % out.len().max(1)) else { break };
+                let Some(&addr) = out.keys().nth(next() % out.len().max(1)) else {
+                    break;
+                };
                 let (slot, byte) = out.remove(&addr).expect("just seen");
                 check_stamp(&slot, size, byte);
                 assert!(f.set.put(slot).is_ok());
@@ -125,7 +140,9 @@ fn slots_are_handed_out_in_address_order() {
     f.set.take(usize::MAX, |slot| slots.push(slot));
     assert_eq!(slots.len(), f.geometry.slots_of(1));
     assert!(slots.is_sorted());
-    slots.into_iter().for_each(|slot| assert!(f.set.put(slot).is_ok()));
+    slots
+        .into_iter()
+        .for_each(|slot| assert!(f.set.put(slot).is_ok()));
     f.shrink();
 }
 
@@ -144,7 +161,12 @@ fn the_fullest_slab_is_drawn_on_first() {
     let fullest = page(&kept[0]);
     let halves = slots.split_off(per_slab);
     let emptied = slots.split_off(1);
-    for slot in halves.into_iter().enumerate().filter(|(i, _)| i % 2 == 0).map(|(_, slot)| slot) {
+    for slot in halves
+        .into_iter()
+        .enumerate()
+        .filter(|(i, _)| i % 2 == 0)
+        .map(|(_, slot)| slot)
+    {
         assert!(f.set.put(slot).is_ok());
     }
     for slot in emptied {

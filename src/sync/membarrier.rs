@@ -20,11 +20,13 @@ impl BarrierMode {
     /// The mode of this process; the first call registers with the kernel.
     pub(crate) fn detect() -> Self {
         static MODE: OnceLock<BarrierMode> = OnceLock::new();
-        *MODE.get_or_init(
-            || {
-                if imp::register() { Self::Membarrier } else { Self::Fence }
-            },
-        )
+        *MODE.get_or_init(|| {
+            if imp::register() {
+                Self::Membarrier
+            } else {
+                Self::Fence
+            }
+        })
     }
 
     pub(crate) fn is_fence(self) -> bool {
@@ -58,7 +60,10 @@ mod imp {
         let result = call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
         // Going on without the barrier could hand a slot out twice; the kernel gives no reason to fail once
         // registration has succeeded.
-        assert!(result == 0, "membarrier failed after it had been registered");
+        assert!(
+            result == 0,
+            "membarrier failed after it had been registered"
+        );
     }
 }
 

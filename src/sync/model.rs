@@ -5,11 +5,17 @@
 //! the gate. That the light half may be a compiler fence under `membarrier` is the kernel's promise and no
 //! model's finding.
 #![forbid(unsafe_code)]
-#![allow(dead_code, unused_imports, reason = "a model build compiles the lower layers only")]
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "a model build compiles the lower layers only"
+)]
 
-pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-pub(crate) use loom::sync::{Arc, RwLock};
-pub(crate) use std::sync::OnceLock;
+pub(crate) use loom::sync::atomic::{
+    AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
+// Counting references and the report hook are no protocols of ours: std's are enough and save the search.
+pub(crate) use std::sync::{Arc, OnceLock, RwLock};
 
 use loom::sync::{Mutex, MutexGuard};
 

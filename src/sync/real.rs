@@ -1,11 +1,11 @@
 //! The types of std, in the shape the models share.
 #![forbid(unsafe_code)]
 
+pub(crate) use alloc::sync::{Arc, Weak};
 pub(crate) use core::cell::{Cell, RefCell};
 pub(crate) use core::sync::atomic::{
     AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence,
 };
-pub(crate) use alloc::sync::{Arc, Weak};
 pub(crate) use std::sync::{OnceLock, RwLock};
 pub(crate) use std::thread_local;
 
@@ -65,7 +65,9 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub(crate) fn new() -> Self {
-        Self { inner: crossbeam_utils::Backoff::new() }
+        Self {
+            inner: crossbeam_utils::Backoff::new(),
+        }
     }
 
     pub(crate) fn wait(&self) {

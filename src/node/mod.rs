@@ -9,12 +9,20 @@
 //! bounds it, so that what is live can never exceed the limit either.
 #![forbid(unsafe_code)]
 
+mod want;
+
+pub(crate) use want::{Shortage, Want};
+
+use want::Tight;
+
 use crate::base::config::Config;
 use crate::base::layout::PAGE_SIZE;
 use crate::hook::counter::{Counter, Counters};
 use crate::page::{Hint, Pages, Source};
 use crate::sheaf::Sheaf;
-use crate::slab::{Entered, Misfit, OwnerPtr, PutEffect, SlabSet, Slot, Surplus, Taken, slab_layout};
+use crate::slab::{
+    Entered, Misfit, OwnerPtr, PutEffect, SlabSet, Slot, Surplus, Taken, slab_layout,
+};
 use crate::sync::{Guard, Lock};
 
 /// The slabs of one NUMA node.
@@ -34,17 +42,12 @@ struct Inner {
     /// Live blocks of the allocator traits, and their pages.
     blocks: usize,
     block_pages: usize,
-    /// The pool has no handle left: the last slot or block to come home ends the cache.
+    /// The pool has no handle left, so empty slabs are not kept.
+    retired: bool,
+    /// The pool has no handle left, and something is out: the last slot or block to come home ends the cache.
     orphaned: bool,
-}
-
-/// Why a node has no slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shortage {
-    /// Every slot of every slab is out: a new slab would help.
-    Slabs,
-    /// As many slots are out as the limit allows.
-    Limit,
+    /// The pool is at its limit, and its threads park nothing.
+    tight: Option<Tight>,
 }
 
 /// What a node's lock guards, counted.
@@ -66,12 +69,21 @@ pub(crate) struct Drained {
     pub(crate) misfit: Option<(Misfit, usize)>,
     /// This was the last slot of an orphaned cache: the caller ends it.
     pub(crate) last: bool,
+    /// A tight pool may park slots again.
+    pub(crate) calm: bool,
 }
 
 impl Node {
     pub(crate) fn new(config: &Config, id: u32, owner: OwnerPtr, source: Source) -> Self {
         let slabs = SlabSet::new(config.geometry, id, owner);
-        let inner = Inner { slabs, blocks: 0, block_pages: 0, orphaned: false };
+        let inner = Inner {
+            slabs,
+            blocks: 0,
+            block_pages: 0,
+            retired: false,
+            orphaned: false,
+            tight: None,
+        };
         Self {
             inner: Lock::new(inner),
             id,
@@ -86,12 +98,11 @@ impl Node {
         &self.source
     }
 
-    /// Fills a sheaf with up to `n` slots, in one hold of the lock.
-    pub(crate) fn refill(&self, sheaf: &mut Sheaf, n: usize) -> Result<usize, Shortage> {
+    /// Fills a sheaf with as many slots as `want` says and it has room for, in one hold of the lock.
+    pub(crate) fn refill(&self, sheaf: &mut Sheaf, want: Want) -> Result<usize, Shortage> {
         let below = sheaf.len();
         let was_cold = sheaf.is_cold();
-        let n = n.min(sheaf.room());
-        let Taken { count, cold } = self.inner.lock().take(self.limit, n, |slot| {
+        let Taken { count, cold } = self.inner.lock().take(self.limit, want, |slot| {
             let pushed = sheaf.push(slot);
             debug_assert!(pushed.is_ok(), "there was room for that many");
         })?;
@@ -100,16 +111,22 @@ impl Node {
         Ok(count)
     }
 
-    /// Takes up to `n` slots one by one.
-    pub(crate) fn take(&self, n: usize, sink: impl FnMut(Slot)) -> Result<usize, Shortage> {
-        self.inner.lock().take(self.limit, n, sink).map(|taken| taken.count)
+    /// Takes `n` slots one by one, or none.
+    pub(crate) fn take(&self, n: usize, sink: impl FnMut(Slot)) -> Result<(), Shortage> {
+        self.inner
+            .lock()
+            .take(self.limit, Want::exactly(n), sink)
+            .map(drop)
     }
 
     /// Takes one slot unless the lock is held.
     pub(crate) fn try_take(&self) -> Option<Slot> {
         let mut slot = None;
         // A shortage here is for a caller that may wait to do something about.
-        let _ = self.inner.try_lock()?.take(self.limit, 1, |taken| slot = Some(taken));
+        let _ = self
+            .inner
+            .try_lock()?
+            .take(self.limit, Want::exactly(1), |taken| slot = Some(taken));
         slot
     }
 
@@ -121,6 +138,7 @@ impl Node {
         counters: &Counters,
     ) {
         let mut inner = self.inner.lock();
+        let out = inner.slabs.out();
         for slot in slots {
             let addr = slot.addr();
             match inner.slabs.put(slot) {
@@ -129,7 +147,7 @@ impl Node {
                 Ok(PutEffect::Emptied) => {
                     // As in the kernel `min_partial` bounds the partial slabs among which an empty one is
                     // worth keeping, not the empty ones alone.
-                    if inner.orphaned || inner.slabs.partial() > self.min_partial {
+                    if inner.retired || inner.slabs.partial() > self.min_partial {
                         self.pop_surplus(&mut inner, &mut drained.surplus, counters);
                     }
                 }
@@ -138,7 +156,20 @@ impl Node {
                 }
             }
         }
+        let came_home = out - inner.slabs.out();
+        drained.calm |= inner.is_calm(came_home);
         drained.last |= inner.ended();
+    }
+
+    /// From now on nothing but what is needed at once is given out. With `calm` slots out or fewer,
+    /// [`Drained`] says so.
+    pub(crate) fn tighten(&self, calm: usize) {
+        self.inner.lock().tight = Some(Tight::new(calm));
+    }
+
+    /// Gives out slots to be parked again.
+    pub(crate) fn loosen(&self) {
+        self.inner.lock().tight = None;
     }
 
     /// Takes out every empty slab but the reserve.
@@ -149,6 +180,12 @@ impl Node {
         surplus
     }
 
+    /// Keeps no slab from now on but those in use.
+    pub(crate) fn retire(&self, counters: &Counters) -> Option<Surplus> {
+        self.inner.lock().retired = true;
+        self.shrink(counters)
+    }
+
     /// Moves one empty slab to the surplus, if the reserve allows it.
     fn pop_surplus(
         &self,
@@ -156,15 +193,21 @@ impl Node {
         surplus: &mut Option<Surplus>,
         counters: &Counters,
     ) -> bool {
-        let Some(slots) = inner.slabs.next_empty_slots() else { return false };
-        // An orphaned cache has nobody left to reserve for.
-        if !inner.orphaned && inner.slabs.slots() - slots < self.reserve {
+        let Some(slots) = inner.slabs.next_empty_slots() else {
+            return false;
+        };
+        // A pool without handles has nobody left to reserve for.
+        if !inner.retired && inner.slabs.slots() - slots < self.reserve {
             return false;
         }
-        let Some(slab) = inner.slabs.pop_empty() else { return false };
+        let Some(slab) = inner.slabs.pop_empty() else {
+            return false;
+        };
         counters.add(Counter::FreeSlab, 1);
         counters.add(Counter::FreeRemovePartial, 1);
-        surplus.get_or_insert_with(|| Surplus::new(&self.source)).push(slab);
+        surplus
+            .get_or_insert_with(|| Surplus::new(&self.source))
+            .push(slab);
         true
     }
 
@@ -173,7 +216,12 @@ impl Node {
     /// Falls back to the smallest order that holds one object where the source cannot give the one asked
     /// for.
     pub(crate) fn grow(&self, config: &Config, counters: &Counters) -> bool {
-        let hint = if config.huge { Hint::NONE.huge() } else { Hint::NONE };
+        self.grow_hinted(config, Hint::NONE, counters)
+    }
+
+    /// As [`Node::grow`], with a hint for the page source.
+    pub(crate) fn grow_hinted(&self, config: &Config, hint: Hint, counters: &Counters) -> bool {
+        let hint = if config.huge { hint.huge() } else { hint };
         let min_order = config.geometry.min_order().unwrap_or(config.order);
         let (pages, order) = match Pages::alloc(&self.source, slab_layout(config.order), hint) {
             Some(pages) => (pages, config.order),
@@ -185,7 +233,9 @@ impl Node {
             }
             None => return false,
         };
-        let Some(entered) = Entered::new(pages, self.id, order) else { return false };
+        let Some(entered) = Entered::new(pages, self.id, order) else {
+            return false;
+        };
         self.inner.lock().slabs.insert(entered);
         counters.add(Counter::AllocSlab, 1);
         true
@@ -204,6 +254,11 @@ impl Node {
         inner.blocks -= 1;
         inner.block_pages -= pages;
         inner.ended()
+    }
+
+    /// Locks the node.
+    pub(crate) fn hold_lock(&self) -> impl Sized + '_ {
+        self.inner.lock()
     }
 
     /// Runs `f` while no slab can come or go.
@@ -235,16 +290,32 @@ impl Inner {
     fn take(
         &mut self,
         limit: usize,
-        n: usize,
+        want: Want,
         sink: impl FnMut(Slot),
     ) -> Result<Taken, Shortage> {
         let allowed = limit.saturating_sub(self.slabs.out());
-        let taken = self.slabs.take(n.min(allowed), sink);
-        match taken.count {
-            0 if n > 0 && allowed == 0 => Err(Shortage::Limit),
-            0 if n > 0 => Err(Shortage::Slabs),
-            _ => Ok(taken),
+        if allowed < want.min {
+            return Err(Shortage::Limit);
         }
+        // At its limit a pool parks nothing.
+        let max = if self.tight.is_some() {
+            want.min
+        } else {
+            want.max.min(allowed)
+        };
+        let free = self.slabs.slots() - self.slabs.out();
+        if free < want.min || (free < max && !want.scraps) {
+            return Err(Shortage::Slabs);
+        }
+        Ok(self.slabs.take(max.min(free), sink))
+    }
+
+    /// Counts slots that came home at the limit; whether the pool is far enough below it to park slots again.
+    fn is_calm(&mut self, came_home: usize) -> bool {
+        let out = self.slabs.out();
+        self.tight
+            .as_mut()
+            .is_some_and(|tight| tight.is_calm(came_home, out))
     }
 
     fn in_use(&self) -> bool {

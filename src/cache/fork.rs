@@ -1,0 +1,104 @@
+//! What happens to pools when the process forks.
+//!
+//! The child has one thread, a copy of the one that called `fork`. Whatever lock another thread held at that
+//! moment would stay locked in the child for ever, so the forking thread takes all of the crate's locks
+//! before, in their order, and both sides let them go after. What other threads had parked in their sheaves is
+//! then the child's to take back: they do not exist there. A thread that was in the middle of a fast path when
+//! it was copied leaves its sheaf in an unknown state, so what it held is leaked in the child; so are slots
+//! that were in a thread's hands on the slow path, and objects that only the other threads knew.
+//!
+//! The forking thread itself holds no lock of the crate: no user code runs under one.
+
+use core::ffi::c_int;
+use core::mem;
+
+use super::Cache;
+use crate::hook::report;
+use crate::local;
+use crate::page;
+use crate::registry::{self, CacheOps, HeldLock};
+use crate::sync::{Arc, Cell, OnceLock, thread_local};
+
+thread_local! {
+    /// What the running thread holds between the handler before and the one after the fork.
+    static HELD: Cell<Option<Held>> = const { Cell::new(None) };
+}
+
+/// Every lock of the crate.
+///
+/// # Invariants
+///
+/// 1. `locks` are locks of `caches`, or static. Fields are dropped in order, so the locks go first.
+struct Held {
+    locks: Vec<HeldLock<'static>>,
+    caches: Vec<Arc<dyn CacheOps>>,
+}
+
+/// Sees to it that forks are prepared for; called before the first pool is built.
+pub(super) fn register() {
+    static REGISTERED: OnceLock<c_int> = OnceLock::new();
+    REGISTERED.get_or_init(|| {
+        // SAFETY: the handlers are functions of this program with the type that is asked for. That they
+        // run on the forking thread and hold no lock of the C library's is all they need.
+        unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) }
+    });
+}
+
+extern "C" fn before() {
+    let (registry, caches) = registry::hold();
+    let mut locks = vec![registry, Box::new(report::hold()) as HeldLock<'static>];
+    for cache in &caches {
+        let of_cache = cache.hold_locks();
+        // SAFETY: the locks are borrowed from a cache that `Held` keeps alive until after they were
+        // let go (invariant 1); the layout of a vector does not depend on a lifetime.
+        let of_cache: Vec<HeldLock<'static>> =
+            unsafe { mem::transmute::<Vec<HeldLock<'_>>, Vec<HeldLock<'static>>>(of_cache) };
+        locks.extend(of_cache);
+    }
+    locks.push(Box::new(page::lock_for_fork()));
+    let held = Held { locks, caches };
+    // A thread so far on its way out that it has no thread-locals forks unprepared.
+    let _ = HELD.try_with(|cell| cell.set(Some(held)));
+}
+
+/// Lets the locks go, last taken first.
+fn release() -> Vec<Arc<dyn CacheOps>> {
+    let held = HELD.try_with(Cell::take).ok().flatten();
+    let Some(Held { mut locks, caches }) = held else {
+        return Vec::new();
+    };
+    while let Some(lock) = locks.pop() {
+        drop(lock);
+    }
+    caches
+}
+
+extern "C" fn after_in_parent() {
+    drop(release());
+}
+
+extern "C" fn after_in_child() {
+    for cache in release() {
+        cache.take_over_after_fork();
+    }
+}
+
+impl Cache {
+    /// Takes back what threads had parked that this process does not have.
+    pub(super) fn take_over(&self) {
+        self.tightness.forget_movers();
+        let mut locals = self.locals.lock();
+        let (own, foreign) = mem::take(&mut locals.list)
+            .into_iter()
+            .partition(local::is_own);
+        locals.list = own;
+        drop(locals);
+        let mut moving = self.moving();
+        for local in Vec::from_iter(foreign) {
+            for sheaf in local.salvage().into_iter().flatten() {
+                moving.take_up(sheaf.len());
+                self.put_away(Some(sheaf), &mut moving);
+            }
+        }
+    }
+}

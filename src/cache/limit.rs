@@ -1,0 +1,237 @@
+//! The exact limit, and what is done about a shortage of slots.
+//!
+//! A limit bounds what is out of slabs, so what is live can never exceed it. The other half of the promise,
+//! that nothing is refused while slots are merely parked in somebody's sheaf, takes a search: every gate is
+//! shut, every sheaf and the barn are emptied into slabs, and whoever has slots in hand on the way from one
+//! place to another is waited for. A search visits every thread, so a pool does not leave it at that: it stays
+//! *tight*. Its gates stay shut, its barn closed, nothing is taken from slabs but what is needed at once, and
+//! frees go to slabs: nothing is parked any more, so a refusal costs one look into the node and is exact.
+//! When enough has come home it *loosens*.
+//!
+//! # Protocol
+//!
+//! 1. `generation` is odd while the pool is tight and the search over. It changes under the lock of the list of
+//!    locals: to odd as the last step of tightening, to even as the first of loosening.
+//! 2. A refusal is exact if the generation was odd before the look into the node and is the same after it:
+//!    then nothing was parked at the time of the look.
+//! 3. Whoever takes slots out of one place to put them into another is *moving* from before the first step
+//!    to after the last. The search waits until nobody is moving, with the list of locals locked. So while
+//!    moving nobody takes that lock, calls user code, or searches; what user code is due, such as slabs going
+//!    back to their source, is done when moving is over.
+#![forbid(unsafe_code)]
+
+use super::{Cache, Failure};
+use crate::base::error::AllocErrorKind;
+use crate::hook::counter::Counter;
+use crate::local::{self, Drain};
+use crate::node::{Drained, Shortage};
+use crate::sheaf::Sheaf;
+use crate::slab::Slot;
+use crate::sync::{AtomicUsize, Backoff, Ordering};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Tightness {
+    generation: AtomicUsize,
+    /// Threads that are moving.
+    movers: AtomicUsize,
+    /// Slots that they have in hand.
+    transit: AtomicUsize,
+}
+
+impl Tightness {
+    pub(super) const fn new() -> Self {
+        Self {
+            generation: AtomicUsize::new(0),
+            movers: AtomicUsize::new(0),
+            transit: AtomicUsize::new(0),
+        }
+    }
+
+    /// In a forked child: whoever was moving is not there.
+    pub(super) fn forget_movers(&self) {
+        // Relaxed: the child has one thread.
+        self.movers.store(0, Ordering::Relaxed);
+        // Relaxed: as above.
+        self.transit.store(0, Ordering::Relaxed);
+    }
+
+    /// Slots under way; counted in pools with a limit.
+    pub(super) fn transit(&self) -> usize {
+        // Relaxed: a gauge.
+        self.transit.load(Ordering::Relaxed)
+    }
+}
+
+/// A thread that takes slots from one place to another (rule 3).
+#[derive(Debug)]
+pub(super) struct Moving<'a> {
+    cache: &'a Cache,
+    counted: bool,
+    in_hand: usize,
+    drained: Drained,
+}
+
+impl Moving<'_> {
+    /// Tells that this many slots more are in hand.
+    pub(super) fn take_up(&mut self, slots: usize) {
+        if self.counted {
+            self.in_hand += slots;
+            // Relaxed: a gauge.
+            self.cache
+                .tightness
+                .transit
+                .fetch_add(slots, Ordering::Relaxed);
+        }
+    }
+
+    /// Puts slots back into their slabs, in one hold of the node's lock.
+    pub(super) fn put_home(&mut self, slots: impl Iterator<Item = Slot>) {
+        self.cache
+            .node
+            .drain(slots, &mut self.drained, &self.cache.counters);
+    }
+
+    /// Puts every slot of a sheaf back into its slab.
+    pub(super) fn flush(&mut self, sheaf: &mut Sheaf) {
+        if !sheaf.is_empty() {
+            self.cache.counters.add(Counter::SheafFlush, sheaf.len());
+            self.put_home(sheaf.drain());
+        }
+    }
+}
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        if self.counted {
+            let tightness = &self.cache.tightness;
+            // Relaxed: a gauge.
+            tightness.transit.fetch_sub(self.in_hand, Ordering::Relaxed);
+            // Release: pairs with the Acquire of the search; it sees the slots where they are now.
+            tightness.movers.fetch_sub(1, Ordering::Release);
+        }
+        self.cache.settle(core::mem::take(&mut self.drained));
+    }
+}
+
+impl Cache {
+    /// Begins to move slots. Before it: whatever takes the list of locals, as `mine` does.
+    pub(super) fn moving(&self) -> Moving<'_> {
+        let counted = self.config.limit().is_some();
+        if counted {
+            // Relaxed: what is taken out of a place is taken under its lock, which the search holds later, so
+            // it sees this.
+            self.tightness.movers.fetch_add(1, Ordering::Relaxed);
+        }
+        Moving {
+            cache: self,
+            counted,
+            in_hand: 0,
+            drained: Drained::default(),
+        }
+    }
+
+    fn generation(&self) -> usize {
+        // Acquire: pairs with the Release of `tighten` and `loosen`.
+        self.tightness.generation.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing is parked and nothing may be.
+    pub(super) fn is_tight(&self) -> bool {
+        self.generation() % 2 == 1
+    }
+
+    /// Takes slots by `take`, doing what can be done about a shortage. `take` is told whether to be content
+    /// with less than a full sheaf, and holds no slots when it fails.
+    pub(super) fn take_slots<R>(
+        &self,
+        mut take: impl FnMut(bool) -> Result<R, Shortage>,
+    ) -> Result<R, Failure> {
+        let mut scraps = false;
+        let mut searched = false;
+        loop {
+            let before = self.generation();
+            match take(scraps) {
+                Ok(taken) => return Ok(taken),
+                Err(Shortage::Limit) if before % 2 == 1 && self.generation() == before => {
+                    return Err(AllocErrorKind::LimitReached);
+                }
+                Err(Shortage::Limit) if self.tighten() => {}
+                Err(Shortage::Limit) => return Err(AllocErrorKind::LimitReached),
+                Err(Shortage::Slabs) if !scraps => {
+                    scraps = !self.node.grow(&self.config, &self.counters);
+                }
+                // The source is dry, but others may have parked what is wanted.
+                Err(Shortage::Slabs) if !searched => {
+                    searched = true;
+                    self.drain();
+                }
+                Err(Shortage::Slabs) => return Err(AllocErrorKind::OutOfMemory),
+            }
+        }
+    }
+
+    /// Searches all sheaves and makes the pool tight; `false` if a signal handler that interrupted the
+    /// thread's own gate asks for it.
+    #[cold]
+    fn tighten(&self) -> bool {
+        let own = local::find(self.id);
+        let mut drained = Drained::default();
+        let locals = self.locals.lock();
+        if self.is_tight() {
+            return true;
+        }
+        let own = own.as_ref().map(local::Mine::local);
+        let Some(drain) = Drain::begin(&locals.list, own) else {
+            return false;
+        };
+        self.counters.add(Counter::LimitSearch, 1);
+        self.node.tighten(self.calm(locals.list.len()));
+        self.barn.close();
+        let mut to_slabs = |slots: &mut dyn Iterator<Item = Slot>| {
+            self.node.drain(slots, &mut drained, &self.counters);
+        };
+        drain.tighten(&mut to_slabs);
+        while let Some(mut sheaf) = self.barn.get_full() {
+            to_slabs(&mut sheaf.drain());
+            self.counters.add(Counter::SheafFree, 1);
+        }
+        let backoff = Backoff::new();
+        // Acquire: pairs with the Release of a mover that is done.
+        while self.tightness.movers.load(Ordering::Acquire) > 0 {
+            backoff.wait();
+        }
+        // Release: pairs with the Acquire in `generation`; who sees it odd sees a node to which all slots
+        // that were parked have come home.
+        self.tightness.generation.fetch_add(1, Ordering::Release);
+        drop(locals);
+        self.settle(drained);
+        true
+    }
+
+    /// Slots out at which the pool may loosen: half the limit, or more if all threads together could not
+    /// park what is left then.
+    fn calm(&self, threads: usize) -> usize {
+        let limit = self.config.limit;
+        let parked = (2 * self.config.sheaf_capacity).saturating_mul(threads);
+        (limit / 2).max(limit.saturating_sub(parked))
+    }
+
+    /// Lets threads and barn park slots again.
+    #[cold]
+    pub(super) fn loosen(&self) {
+        // Somebody who searches, closes or shrinks just now is no reason to wait.
+        let Some(locals) = self.locals.try_lock() else {
+            return;
+        };
+        if !self.is_tight() || locals.closed {
+            return;
+        }
+        // Release: pairs with the Acquire in `generation`. First of all (rule 1): whoever looks into the node
+        // after something was parked sees the change.
+        self.tightness.generation.fetch_add(1, Ordering::Release);
+        self.node.loosen();
+        self.barn.open();
+        locals.list.iter().for_each(|local| local.loosen());
+    }
+}

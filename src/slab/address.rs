@@ -1,0 +1,69 @@
+//! From an address to what is there.
+
+use core::ptr::NonNull;
+
+use super::header::{Run, fixed, page_start};
+use super::slot::Slot;
+use crate::base::layout::{Geometry, PAGE_SIZE};
+use crate::page;
+use crate::sync::Ordering;
+
+/// The cache that owns a slot.
+pub(crate) fn owner_of(slot: &Slot) -> *const () {
+    fixed(Run::of(slot).slab()).owner
+}
+
+/// Makes a free slot's memory resident, so that using it does not fault. May call the system; where that
+/// cannot help, bytes of the slot are overwritten.
+pub(crate) fn populate_slot(slot: &Slot, geometry: &Geometry) {
+    let run = Run::of(slot);
+    let start = slot.addr() % PAGE_SIZE;
+    let end = start + geometry.size;
+    if run.is_populated(end) {
+        return;
+    }
+    // Everything from the mark up to this slot's end, neighbours included: what they hold does not change.
+    let mark = run.populated();
+    // Relaxed: see `is_populated`.
+    let seen = mark.load(Ordering::Relaxed) as usize;
+    let gap = (start + geometry.size).saturating_sub(seen);
+    // SAFETY: the range lies within the run that holds the slot, and the slab stands while a slot is out.
+    let populated = unsafe { page::populate_shared(run.start_at(seen), gap) };
+    if populated {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "runs are at most 32 MiB long"
+        )]
+        // Relaxed: see `is_populated`.
+        mark.fetch_max(end as u32, Ordering::Relaxed);
+    } else {
+        // SAFETY: the slot is owned by whoever holds its token, and holds no value.
+        unsafe { page::touch(slot.as_ptr(), geometry.size) };
+    }
+}
+
+/// What an arbitrary address is to a slab.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Located {
+    /// The start of a slot.
+    Slot,
+    /// Inside a slot, between slots, or in a header.
+    Interior,
+}
+
+/// Tells what `addr` is, on a page whose page map entry is the head of a run of the cache with `geometry`.
+///
+/// # Safety
+///
+/// The page map names the page as a head of that cache, and the slab cannot go while this runs.
+pub(crate) unsafe fn locate(addr: NonNull<u8>, geometry: &Geometry) -> Located {
+    let start = page_start(addr);
+    let run = Run::at(start);
+    // A page at which a run starts may belong to one that is not set up yet; its slab's first run always is.
+    // The page map only names pages as heads once their run is set up.
+    let offset = (addr.addr().get() - start.addr().get()).checked_sub(run.first());
+    match offset.and_then(|offset| geometry.index_at(offset)) {
+        Some(_) => Located::Slot,
+        None => Located::Interior,
+    }
+}
