@@ -1,5 +1,11 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// What the library needs of std is meant to be seen; tests and examples may take all of it from there.
+#![warn(
+    clippy::std_instead_of_core,
+    clippy::std_instead_of_alloc,
+    clippy::alloc_instead_of_core
+)]
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("sheaves needs a 64-bit target: its page map spans the address space");

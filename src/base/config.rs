@@ -15,7 +15,7 @@ pub(crate) const MAX_SHEAF_CAPACITY: usize = 1 << 15;
 /// Full, and empty, sheaves a barn may be asked to keep; the kernel keeps ten of each.
 pub(crate) const MAX_BARN: usize = 64;
 
-/// Empty slabs a pool may be asked to keep.
+/// Partial slabs up to which a pool may be asked to keep empty ones.
 pub(crate) const MAX_MIN_PARTIAL: usize = 1 << 16;
 
 /// Bytes of a pool's name: a line of slabinfo must stay readable.
@@ -209,12 +209,12 @@ impl Config {
         self.barn
     }
 
-    /// Slabs below which an emptied one is kept.
+    /// Partial slabs, empty ones included, up to which an emptied slab is kept.
     pub fn min_partial(&self) -> usize {
         self.min_partial
     }
 
-    /// The most slots that may be live, prefilled or retired at once, if that is bounded.
+    /// The most slots that may be live or prefilled at once, if that is bounded.
     pub fn limit(&self) -> Option<usize> {
         (self.limit != usize::MAX).then_some(self.limit)
     }

@@ -34,19 +34,19 @@ impl DebugFlags {
     /// `F`: every free is checked against its slab.
     #[doc(alias = "SLAB_CONSISTENCY_CHECKS")]
     pub const SANITY: Self = Self(1);
-    /// `Z`: guard bytes around objects.
+    /// `Z`: guard bytes around objects; for now as `F`.
     #[doc(alias = "SLAB_RED_ZONE")]
     pub const RED_ZONE: Self = Self(2);
-    /// `P`: free slots are filled with a pattern.
+    /// `P`: free slots are filled with a pattern; for now as `F`.
     #[doc(alias = "SLAB_POISON")]
     pub const POISON: Self = Self(4);
-    /// `U`: who allocated and who freed.
+    /// `U`: who allocated and who freed; for now as `F`.
     #[doc(alias = "SLAB_STORE_USER")]
     pub const USER: Self = Self(8);
-    /// `T`: every allocation and free is printed.
+    /// `T`: every allocation and free is printed; for now as `F`.
     #[doc(alias = "SLAB_TRACE")]
     pub const TRACE: Self = Self(16);
-    /// `A`: faults may be injected.
+    /// `A`: faults may be injected; for now as `F`.
     #[doc(alias = "SLAB_FAILSLAB")]
     pub const FAULTS: Self = Self(32);
 

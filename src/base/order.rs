@@ -33,7 +33,8 @@ pub(crate) const fn min_objects(cpus: usize) -> usize {
     4 * (usize::BITS - cpus.leading_zeros() + 1) as usize
 }
 
-/// Empty slabs a node keeps before it gives memory back: more for large objects, whose slabs are dear.
+/// Partial slabs, empty ones included, up to which a node keeps an emptied slab: more for large objects, whose
+/// slabs are dear.
 ///
 /// `size` is the stride in bytes, at least 1.
 pub(crate) const fn min_partial(size: usize) -> usize {

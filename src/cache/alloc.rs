@@ -6,7 +6,7 @@ use super::{Cache, Failure, own};
 use crate::base::error::AllocErrorKind;
 use crate::hook::counter::Counter;
 use crate::local::{self, Held, Mine};
-use crate::node::{Shortage, Want};
+use crate::node::{Shortage, Supply, Want};
 use crate::sheaf::Sheaf;
 use crate::slab::Slot;
 
@@ -57,7 +57,7 @@ impl Cache {
         let Some(mut sheaf) = array else {
             return self.alloc_from_slab();
         };
-        match self.take_slots(|scraps| self.refill(&mut sheaf, 1, scraps)) {
+        match self.take_slots(|supply| self.refill(&mut sheaf, 1, supply)) {
             Ok(mut moving) => {
                 let slot = sheaf.pop();
                 self.install(mine, sheaf, &mut moving);
@@ -76,15 +76,14 @@ impl Cache {
         &'a self,
         sheaf: &mut Sheaf,
         n: usize,
-        scraps: bool,
+        supply: &mut Supply,
     ) -> Result<Moving<'a>, Shortage> {
         let mut moving = self.moving();
         let want = Want {
             min: n.saturating_sub(sheaf.len()),
             max: sheaf.room(),
-            scraps,
         };
-        let taken = self.node.refill(sheaf, want)?;
+        let taken = self.node.refill(sheaf, want, supply)?;
         self.counters.add(Counter::SheafRefill, taken);
         moving.take_up(taken);
         Ok(moving)
@@ -115,6 +114,7 @@ impl Cache {
             *held.spare() = match held.spare().take() {
                 Some(mut spare) => {
                     spare.take_from(&mut full);
+                    self.counters.add(Counter::SheafFree, 1);
                     Some(spare)
                 }
                 None => Some(full),
@@ -234,7 +234,7 @@ impl Cache {
     /// Takes one slot from a slab, past sheaves and barn.
     pub(super) fn alloc_from_slab(&self) -> Result<Slot, Failure> {
         let mut slot = None;
-        self.take_slots(|_| self.node.take(1, |taken| slot = Some(taken)))?;
+        self.take_slots(|supply| self.node.take(1, supply, |taken| slot = Some(taken)))?;
         slot.ok_or(AllocErrorKind::OutOfMemory)
     }
 }

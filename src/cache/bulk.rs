@@ -12,6 +12,7 @@ use super::limit::Moving;
 use super::{Cache, Failure};
 use crate::hook::counter::Counter;
 use crate::local::{Held, Mine};
+use crate::node::Supply;
 use crate::slab::Slot;
 
 /// Slots that a bulk free collects before it takes the thread's lock: the kernel's number, large enough to
@@ -39,14 +40,18 @@ impl Cache {
         if got == n {
             return Ok(());
         }
-        if self.node.take(n - got, |slot| sink.put(slot)).is_ok() {
+        if self
+            .node
+            .take(n - got, &mut Supply::default(), |slot| sink.put(slot))
+            .is_ok()
+        {
             self.counters.add(Counter::AllocSlowpath, n - got);
             return Ok(());
         }
         // What is at hand would be in the way of others who look for slots, and of this thread itself.
         moving.put_home(core::iter::from_fn(|| sink.take_back()).take(got));
         drop(moving);
-        self.take_slots(|_| self.node.take(n, |slot| sink.put(slot)))?;
+        self.take_slots(|supply| self.node.take(n, supply, |slot| sink.put(slot)))?;
         self.counters.add(Counter::AllocSlowpath, n);
         Ok(())
     }

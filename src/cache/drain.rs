@@ -70,6 +70,8 @@ impl Cache {
         let own = local::find(self.id);
         let mut locals = self.locals.lock();
         locals.closed = true;
+        // Begun under the lock, where no search waits: what the threads had parked is in hand until it is home.
+        let mut moving = self.moving();
         if let Some(drain) = Drain::begin(&locals.list, own.as_ref().map(local::Mine::local)) {
             drain.kill(|sheaf| sheaves.push(sheaf));
         }
@@ -78,9 +80,8 @@ impl Cache {
         drop(list);
         self.barn.close();
         sheaves.extend(core::iter::from_fn(|| self.barn.get_full()));
-        let mut drained = Drained::default();
         for mut sheaf in sheaves {
-            self.node.drain(sheaf.drain(), &mut drained, &self.counters);
+            moving.put_home(sheaf.drain());
             self.put_away_array(Some(sheaf));
         }
         while let Some(empty) = self.barn.get_empty() {
@@ -93,7 +94,8 @@ impl Cache {
         if !self.node.orphan() {
             self.take_from_slots();
         }
-        self.settle(drained);
+        // Calls the source, which may panic: last of all.
+        drop(moving);
     }
 
     /// Live slots and blocks, and slots in prefilled sheaves.

@@ -10,7 +10,7 @@
 //! The forking thread itself holds no lock of the crate: no user code runs under one.
 
 use core::ffi::c_int;
-use core::mem;
+use core::mem::{self, ManuallyDrop};
 
 use super::Cache;
 use crate::hook::report;
@@ -21,7 +21,8 @@ use crate::sync::{Arc, Cell, OnceLock, thread_local};
 
 thread_local! {
     /// What the running thread holds between the handler before and the one after the fork.
-    static HELD: Cell<Option<Held>> = const { Cell::new(None) };
+    /// Without a destructor, so that a thread may fork in the last destructor of its thread-locals.
+    static HELD: Cell<Option<ManuallyDrop<Held>>> = const { Cell::new(None) };
 }
 
 /// Every lock of the crate.
@@ -57,16 +58,15 @@ extern "C" fn before() {
     }
     locks.push(Box::new(page::lock_for_fork()));
     let held = Held { locks, caches };
-    // A thread so far on its way out that it has no thread-locals forks unprepared.
-    let _ = HELD.try_with(|cell| cell.set(Some(held)));
+    HELD.with(|cell| cell.set(Some(ManuallyDrop::new(held))));
 }
 
 /// Lets the locks go, last taken first.
 fn release() -> Vec<Arc<dyn CacheOps>> {
-    let held = HELD.try_with(Cell::take).ok().flatten();
-    let Some(Held { mut locks, caches }) = held else {
+    let Some(held) = HELD.with(Cell::take) else {
         return Vec::new();
     };
+    let Held { mut locks, caches } = ManuallyDrop::into_inner(held);
     while let Some(lock) = locks.pop() {
         drop(lock);
     }

@@ -156,13 +156,18 @@ impl Cache {
         }
     }
 
-    #[cold]
     fn report(&self, misfit: Misfit, address: usize) {
         let kind = match misfit {
             Misfit::DoubleFree => ReportKind::DoubleFree,
             Misfit::Foreign => ReportKind::WrongPool,
             Misfit::Interior => ReportKind::Interior,
         };
+        self.report_misuse(kind, address);
+    }
+
+    /// Tells of misuse of this pool. Runs a user's hook: never under a lock.
+    #[cold]
+    pub(crate) fn report_misuse(&self, kind: ReportKind, address: usize) {
         self.counters.add(Counter::Reports, 1);
         Report::new(kind, Some(self.name().clone()), address).send();
     }

@@ -12,8 +12,8 @@ use super::limit::Moving;
 use super::{Cache, Failure, Handle};
 use crate::base::error::AllocErrorKind;
 use crate::hook::counter::Counter;
-use crate::local::Mine;
-use crate::node::Want;
+use crate::local::{Held, Mine};
+use crate::node::{Supply, Want};
 use crate::sheaf::Sheaf;
 use crate::slab::{Slot, populate_slot};
 use crate::sync::{Arc, AtomicUsize, Lock, Ordering};
@@ -123,9 +123,8 @@ impl Cache {
             let want = Want {
                 min: n - sheaf.len(),
                 max: sheaf.room(),
-                scraps: false,
             };
-            match self.node.refill(&mut sheaf, want) {
+            match self.node.refill(&mut sheaf, want, &mut Supply::default()) {
                 Ok(taken) => {
                     self.counters.add(Counter::SheafRefill, taken);
                     moving.take_up(taken);
@@ -133,7 +132,7 @@ impl Cache {
                 Err(_) => {
                     moving.flush(&mut sheaf);
                     drop(moving);
-                    match self.take_slots(|scraps| self.refill(&mut sheaf, n, scraps)) {
+                    match self.take_slots(|supply| self.refill(&mut sheaf, n, supply)) {
                         Ok(refilled) => moving = refilled,
                         Err(failure) => {
                             self.put_away_array(Some(sheaf));
@@ -172,12 +171,12 @@ impl Cache {
         if n == 0 {
             return self.array_of(0);
         }
-        let spare = mine
+        let nearest = mine
             .and_then(Mine::hold)
-            .and_then(|mut held| held.spare().take());
-        let at_hand = if spare.is_some() {
+            .and_then(|mut held| Self::nearest(&mut held, n));
+        let at_hand = if nearest.is_some() {
             self.counters.add(Counter::SheafPrefillFast, 1);
-            spare
+            nearest
         } else {
             self.counters.add(Counter::SheafPrefillSlow, 1);
             let full = self.barn.get_full();
@@ -191,6 +190,18 @@ impl Cache {
         };
         moving.take_up(at_hand.as_ref().map_or(0, Sheaf::len));
         at_hand.or_else(|| self.new_array())
+    }
+
+    /// The main sheaf if it holds enough, since what was freed last is warmest, else the spare.
+    fn nearest(held: &mut Held<'_>, n: usize) -> Option<Sheaf> {
+        let spare = held.spare().take();
+        if held.len() < n {
+            return spare;
+        }
+        match spare {
+            Some(spare) => held.replace_main(spare),
+            None => held.take_main(),
+        }
     }
 
     /// Makes the slots of a sheaf resident.
@@ -209,6 +220,11 @@ impl Cache {
         let excess = match mine.and_then(Mine::hold) {
             Some(mut held) if self.is_standard(&sheaf) && !held.is_closed() => {
                 match held.spare().take() {
+                    // Borrowed and given back in turn, the same warm slots go round.
+                    None if !sheaf.is_empty() && held.len() < sheaf.len() => {
+                        *held.spare() = held.replace_main(sheaf);
+                        None
+                    }
                     None => {
                         *held.spare() = Some(sheaf);
                         None
@@ -264,14 +280,17 @@ impl Lent {
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.sheaf.as_ref().map_or(0, Sheaf::len)
     }
 
+    #[inline]
     pub(crate) fn capacity(&self) -> usize {
         self.sheaf.as_ref().map_or(0, Sheaf::capacity)
     }
 
+    #[inline]
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle
     }
@@ -285,7 +304,7 @@ impl Lent {
         if n > sheaf.capacity() {
             cache.widen(sheaf, n)?;
         }
-        let moving = cache.take_slots(|scraps| cache.refill(sheaf, n, scraps))?;
+        let moving = cache.take_slots(|supply| cache.refill(sheaf, n, supply))?;
         cache.warm_up(sheaf);
         self.note();
         drop(moving);
@@ -307,11 +326,12 @@ impl Drop for Lent {
         let cache = self.handle.cache();
         let mine = cache.mine();
         let mut moving = cache.moving();
-        if let Some(sheaf) = self.sheaf.take() {
-            cache.take_back(sheaf, &mut moving, mine.as_ref());
-        }
+        // Before the slots are anywhere else: a child that is forked in between would count them twice for ever.
         if let Some(tally) = self.tally.take() {
             cache.ledger.give_back(tally);
+        }
+        if let Some(sheaf) = self.sheaf.take() {
+            cache.take_back(sheaf, &mut moving, mine.as_ref());
         }
     }
 }

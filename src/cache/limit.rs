@@ -24,7 +24,8 @@ use super::{Cache, Failure};
 use crate::base::error::AllocErrorKind;
 use crate::hook::counter::Counter;
 use crate::local::{self, Drain};
-use crate::node::{Drained, Shortage};
+use crate::node::{Drained, Shortage, Supply};
+use crate::page::Hint;
 use crate::sheaf::Sheaf;
 use crate::slab::Slot;
 use crate::sync::{AtomicUsize, Backoff, Ordering};
@@ -141,34 +142,42 @@ impl Cache {
         self.generation() % 2 == 1
     }
 
-    /// Takes slots by `take`, doing what can be done about a shortage. `take` is told whether to be content
-    /// with less than a full sheaf, and holds no slots when it fails.
+    /// Takes slots by `take`, doing what can be done about a shortage. `take` gets what was brought along, and
+    /// holds no slots when it fails.
     pub(super) fn take_slots<R>(
         &self,
-        mut take: impl FnMut(bool) -> Result<R, Shortage>,
+        mut take: impl FnMut(&mut Supply) -> Result<R, Shortage>,
     ) -> Result<R, Failure> {
-        let mut scraps = false;
-        let mut searched = false;
+        let mut supply = Supply::default();
+        let (mut dry, mut searched) = (false, false);
         loop {
             let before = self.generation();
-            match take(scraps) {
+            match take(&mut supply) {
                 Ok(taken) => return Ok(taken),
                 Err(Shortage::Limit) if before % 2 == 1 && self.generation() == before => {
                     return Err(AllocErrorKind::LimitReached);
                 }
                 Err(Shortage::Limit) if self.tighten() => {}
                 Err(Shortage::Limit) => return Err(AllocErrorKind::LimitReached),
-                Err(Shortage::Slabs) if !scraps => {
-                    scraps = !self.node.grow(&self.config, &self.counters);
+                Err(Shortage::Slabs { missing }) if !dry => {
+                    dry = !self.gather_slabs(missing, Hint::NONE, &mut supply);
+                    supply.scraps = true;
                 }
-                // The source is dry, but others may have parked what is wanted.
-                Err(Shortage::Slabs) if !searched => {
-                    searched = true;
+                // The source is dry, but others may have parked what is wanted; emptied slabs go back to the
+                // source, so it is asked once more.
+                Err(Shortage::Slabs { .. }) if !searched => {
+                    (dry, searched) = (false, true);
                     self.drain();
                 }
-                Err(Shortage::Slabs) => return Err(AllocErrorKind::OutOfMemory),
+                Err(Shortage::Slabs { .. }) => return Err(AllocErrorKind::OutOfMemory),
             }
         }
+    }
+
+    /// Makes new slabs for `slots` slots more, at least one slab; whether all could be had.
+    pub(super) fn gather_slabs(&self, slots: usize, hint: Hint, supply: &mut Supply) -> bool {
+        self.node
+            .gather(slots, &self.config, hint, supply, &self.counters)
     }
 
     /// Searches all sheaves and makes the pool tight; `false` if a signal handler that interrupted the

@@ -39,7 +39,7 @@ use crate::base::config::Config;
 use crate::base::error::{AllocErrorKind, BuildError};
 use crate::hook::counter::Counters;
 use crate::local::{self, Local, Mine};
-use crate::node::Node;
+use crate::node::{Node, Supply};
 use crate::page::{Hint, Source};
 use crate::registry;
 use crate::slab::{OwnerPtr, Slot};
@@ -120,11 +120,12 @@ impl Handle {
         } else {
             Hint::NONE
         };
-        while cache.node.counts().slots < cache.config.reserve {
-            if !cache.node.grow_hinted(&cache.config, hint, &cache.counters) {
-                return Err(out_of_memory("its reserve"));
-            }
+        let missing = cache.config.reserve;
+        let mut supply = Supply::default();
+        if missing > 0 && !cache.gather_slabs(missing, hint, &mut supply) {
+            return Err(out_of_memory("its reserve"));
         }
+        cache.node.bring_in(&mut supply);
         Ok(Self(Arc::new(Open { id, cache })))
     }
 

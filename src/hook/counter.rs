@@ -114,7 +114,7 @@ counters! {
     SheafReturnSlow sheaf_return_slow,
     /// Times all threads' sheaves were searched for slots since the limit was reached.
     LimitSearch limit_search,
-    /// Reports of misuse; each leaked a slot.
+    /// Reports of misuse of this pool; each leaked a slot or a block.
     Reports reports,
 }
 

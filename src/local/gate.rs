@@ -180,6 +180,9 @@ impl<P: Place> Gate<P> {
         unsafe { self.push_within(&bounds, light_barrier, item) }
     }
 
+    /// # Safety
+    ///
+    /// The caller is the thread that owns the gate.
     #[inline(always)]
     unsafe fn pop_within(&self, bounds: &Bounds, barrier: impl FnOnce()) -> Option<P::Item> {
         // Relaxed: only this thread writes `top`.

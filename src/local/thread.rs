@@ -11,7 +11,9 @@
 //! After that the thread has no locals, and what it still allocates and frees goes to slabs.
 
 use core::marker::PhantomData;
+use core::panic::AssertUnwindSafe;
 use core::ptr;
+use std::panic::catch_unwind;
 
 use super::{Held, Local};
 use crate::registry;
@@ -153,9 +155,13 @@ impl Drop for Owned {
                 continue;
             };
             let mine = Mine::new(&local);
-            cache.thread_exit(Arc::as_ptr(&local).addr(), &mut || {
-                mine.hold().map_or([None, None], Held::kill)
-            });
+            // A page source that panics must not end the process: this is a destructor of a thread-local.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                cache.thread_exit(Arc::as_ptr(&local).addr(), &mut || {
+                    mine.hold().map_or([None, None], Held::kill)
+                });
+                drop(cache);
+            }));
         }
     }
 }

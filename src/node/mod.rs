@@ -2,52 +2,38 @@
 //!
 //! Everything about a node's slabs happens under its one lock: a whole sheaf is filled in one hold, fullest
 //! slabs first, and a whole sheaf is flushed in one hold. The lock is never held while the page source is
-//! called: empty slabs leave as a [`Surplus`], which is dropped outside, and new ones are brought in by
-//! [`Node::grow`].
+//! called: empty slabs leave as a [`Surplus`], which is dropped outside, and new ones are gathered as [`Fresh`]
+//! ones before they are brought in.
 //!
 //! The node is also where slots are counted. `out` is what is not free in a slab, wherever it is; a limit
 //! bounds it, so that what is live can never exceed the limit either.
 #![forbid(unsafe_code)]
 
+mod inner;
 mod want;
 
-pub(crate) use want::{Shortage, Want};
+pub(crate) use want::{Shortage, Supply, Want};
 
+use inner::Inner;
 use want::Tight;
 
 use crate::base::config::Config;
 use crate::base::layout::PAGE_SIZE;
 use crate::hook::counter::{Counter, Counters};
-use crate::page::{Hint, Pages, Source};
+use crate::page::{Hint, Source};
 use crate::sheaf::Sheaf;
-use crate::slab::{
-    Entered, Misfit, OwnerPtr, PutEffect, SlabSet, Slot, Surplus, Taken, slab_layout,
-};
+use crate::slab::{Blueprint, Fresh, Misfit, OwnerPtr, PutEffect, Slot, Surplus, Taken};
 use crate::sync::{Guard, Lock};
 
 /// The slabs of one NUMA node.
 #[derive(Debug)]
 pub(crate) struct Node {
     inner: Lock<Inner>,
-    id: u32,
+    blueprint: Blueprint,
     min_partial: usize,
     reserve: usize,
     limit: usize,
     source: Source,
-}
-
-#[derive(Debug)]
-struct Inner {
-    slabs: SlabSet,
-    /// Live blocks of the allocator traits, and their pages.
-    blocks: usize,
-    block_pages: usize,
-    /// The pool has no handle left, so empty slabs are not kept.
-    retired: bool,
-    /// The pool has no handle left, and something is out: the last slot or block to come home ends the cache.
-    orphaned: bool,
-    /// The pool is at its limit, and its threads park nothing.
-    tight: Option<Tight>,
 }
 
 /// What a node's lock guards, counted.
@@ -75,18 +61,14 @@ pub(crate) struct Drained {
 
 impl Node {
     pub(crate) fn new(config: &Config, id: u32, owner: OwnerPtr, source: Source) -> Self {
-        let slabs = SlabSet::new(config.geometry, id, owner);
-        let inner = Inner {
-            slabs,
-            blocks: 0,
-            block_pages: 0,
-            retired: false,
-            orphaned: false,
-            tight: None,
+        let blueprint = Blueprint {
+            geometry: config.geometry,
+            id,
+            owner,
         };
         Self {
-            inner: Lock::new(inner),
-            id,
+            inner: Lock::new(Inner::new(&blueprint)),
+            blueprint,
             min_partial: config.min_partial,
             reserve: config.reserve,
             limit: config.limit,
@@ -99,34 +81,56 @@ impl Node {
     }
 
     /// Fills a sheaf with as many slots as `want` says and it has room for, in one hold of the lock.
-    pub(crate) fn refill(&self, sheaf: &mut Sheaf, want: Want) -> Result<usize, Shortage> {
+    pub(crate) fn refill(
+        &self,
+        sheaf: &mut Sheaf,
+        want: Want,
+        supply: &mut Supply,
+    ) -> Result<usize, Shortage> {
         let below = sheaf.len();
         let was_cold = sheaf.is_cold();
-        let Taken { count, cold } = self.inner.lock().take(self.limit, want, |slot| {
-            let pushed = sheaf.push(slot);
-            debug_assert!(pushed.is_ok(), "there was room for that many");
-        })?;
+        let Taken { count, cold } =
+            self.lock_with(supply)
+                .take(self.limit, want, supply, |slot| {
+                    let pushed = sheaf.push(slot);
+                    debug_assert!(pushed.is_ok(), "there was room for that many");
+                })?;
         sheaf.reverse_above(below);
         sheaf.set_cold(was_cold || cold);
         Ok(count)
     }
 
     /// Takes `n` slots one by one, or none.
-    pub(crate) fn take(&self, n: usize, sink: impl FnMut(Slot)) -> Result<(), Shortage> {
-        self.inner
-            .lock()
-            .take(self.limit, Want::exactly(n), sink)
+    pub(crate) fn take(
+        &self,
+        n: usize,
+        supply: &mut Supply,
+        sink: impl FnMut(Slot),
+    ) -> Result<(), Shortage> {
+        let mut inner = self.lock_with(supply);
+        inner
+            .take(self.limit, Want::exactly(n), supply, sink)
             .map(drop)
+    }
+
+    /// Locks the node and brings new slabs in.
+    fn lock_with(&self, supply: &mut Supply) -> Guard<'_, Inner> {
+        let mut inner = self.inner.lock();
+        if let Some(fresh) = &mut supply.fresh {
+            inner.slabs.insert(fresh);
+        }
+        inner
     }
 
     /// Takes one slot unless the lock is held.
     pub(crate) fn try_take(&self) -> Option<Slot> {
         let mut slot = None;
+        let mut inner = self.inner.try_lock()?;
+        let want = Want::exactly(1);
         // A shortage here is for a caller that may wait to do something about.
-        let _ = self
-            .inner
-            .try_lock()?
-            .take(self.limit, Want::exactly(1), |taken| slot = Some(taken));
+        let _ = inner.take(self.limit, want, &Supply::default(), |taken| {
+            slot = Some(taken);
+        });
         slot
     }
 
@@ -211,34 +215,39 @@ impl Node {
         true
     }
 
-    /// Brings in a new slab. Calls the page source, so no lock may be held.
+    /// Makes new slabs for `slots` slots more, at least one slab; whether all could be had. Calls the page
+    /// source, so no lock may be held.
     ///
     /// Falls back to the smallest order that holds one object where the source cannot give the one asked
     /// for.
-    pub(crate) fn grow(&self, config: &Config, counters: &Counters) -> bool {
-        self.grow_hinted(config, Hint::NONE, counters)
-    }
-
-    /// As [`Node::grow`], with a hint for the page source.
-    pub(crate) fn grow_hinted(&self, config: &Config, hint: Hint, counters: &Counters) -> bool {
+    pub(crate) fn gather(
+        &self,
+        slots: usize,
+        config: &Config,
+        hint: Hint,
+        supply: &mut Supply,
+        counters: &Counters,
+    ) -> bool {
         let hint = if config.huge { hint.huge() } else { hint };
         let min_order = config.geometry.min_order().unwrap_or(config.order);
-        let (pages, order) = match Pages::alloc(&self.source, slab_layout(config.order), hint) {
-            Some(pages) => (pages, config.order),
-            None if min_order < config.order => {
-                let pages = Pages::alloc(&self.source, slab_layout(min_order), Hint::NONE);
-                let Some(pages) = pages else { return false };
+        let fresh = supply.fresh.get_or_insert_with(|| Fresh::new(&self.source));
+        let wanted = fresh.slots() + slots.max(1);
+        while fresh.slots() < wanted {
+            if !fresh.make(&self.blueprint, config.order, hint) {
+                if min_order == config.order || !fresh.make(&self.blueprint, min_order, Hint::NONE)
+                {
+                    return false;
+                }
                 counters.add(Counter::OrderFallback, 1);
-                (pages, min_order)
             }
-            None => return false,
-        };
-        let Some(entered) = Entered::new(pages, self.id, order) else {
-            return false;
-        };
-        self.inner.lock().slabs.insert(entered);
-        counters.add(Counter::AllocSlab, 1);
+            counters.add(Counter::AllocSlab, 1);
+        }
         true
+    }
+
+    /// Brings new slabs in.
+    pub(crate) fn bring_in(&self, supply: &mut Supply) {
+        drop(self.lock_with(supply));
     }
 
     /// Counts a block of pages in.
@@ -283,49 +292,5 @@ impl Node {
             blocks: inner.blocks,
             bytes: (inner.slabs.pages() + inner.block_pages) * PAGE_SIZE,
         }
-    }
-}
-
-impl Inner {
-    fn take(
-        &mut self,
-        limit: usize,
-        want: Want,
-        sink: impl FnMut(Slot),
-    ) -> Result<Taken, Shortage> {
-        let allowed = limit.saturating_sub(self.slabs.out());
-        if allowed < want.min {
-            return Err(Shortage::Limit);
-        }
-        // At its limit a pool parks nothing.
-        let max = if self.tight.is_some() {
-            want.min
-        } else {
-            want.max.min(allowed)
-        };
-        let free = self.slabs.slots() - self.slabs.out();
-        if free < want.min || (free < max && !want.scraps) {
-            return Err(Shortage::Slabs);
-        }
-        Ok(self.slabs.take(max.min(free), sink))
-    }
-
-    /// Counts slots that came home at the limit; whether the pool is far enough below it to park slots again.
-    fn is_calm(&mut self, came_home: usize) -> bool {
-        let out = self.slabs.out();
-        self.tight
-            .as_mut()
-            .is_some_and(|tight| tight.is_calm(came_home, out))
-    }
-
-    fn in_use(&self) -> bool {
-        self.slabs.out() > 0 || self.blocks > 0
-    }
-
-    /// Whether the last thing that kept an orphaned cache has just come home; true once.
-    fn ended(&mut self) -> bool {
-        let ended = self.orphaned && !self.in_use();
-        self.orphaned &= !ended;
-        ended
     }
 }

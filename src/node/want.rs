@@ -1,22 +1,27 @@
 //! How many slots are asked of a node, and why it may not have them.
 #![forbid(unsafe_code)]
 
+use crate::slab::Fresh;
+
 /// How many slots are wanted at once. None are taken if there are fewer than `min`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Want {
     pub(crate) min: usize,
     pub(crate) max: usize,
-    /// Whether fewer than `max` are welcome: no new slab can be had.
+}
+
+/// What the one who wants slots brings along.
+#[derive(Debug, Default)]
+pub(crate) struct Supply {
+    /// New slabs, which are brought in before slots are taken.
+    pub(crate) fresh: Option<Fresh>,
+    /// Whether fewer slots than the most that are wanted are welcome: what new slabs are worth it were made.
     pub(crate) scraps: bool,
 }
 
 impl Want {
     pub(crate) fn exactly(n: usize) -> Self {
-        Self {
-            min: n,
-            max: n,
-            scraps: false,
-        }
+        Self { min: n, max: n }
     }
 }
 
@@ -48,8 +53,11 @@ const CALM_FREES: usize = 256;
 /// Why a node has no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortage {
-    /// Every slot of every slab is out: a new slab would help.
-    Slabs,
+    /// The slabs have too few slots: new ones with this many would help, or any if it is 0.
+    Slabs {
+        /// Slots.
+        missing: usize,
+    },
     /// As many slots are out as the limit allows.
     Limit,
 }

@@ -66,10 +66,6 @@ impl Pages {
         self.start
     }
 
-    pub(crate) fn layout(&self) -> Layout {
-        self.layout
-    }
-
     /// Gives up ownership; [`Pages::from_raw`] takes it back.
     pub(crate) fn into_raw(self) -> (NonNull<u8>, Layout) {
         let this = core::mem::ManuallyDrop::new(self);

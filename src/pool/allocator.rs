@@ -18,7 +18,7 @@ use super::Pool;
 use super::boxed::release;
 use crate::base::error::AllocErrorKind;
 use crate::cache;
-use crate::hook::report::{Report, ReportKind};
+use crate::hook::report::ReportKind;
 use crate::page::page_map;
 
 impl<T> Pool<T> {
@@ -103,8 +103,7 @@ impl<T> Pool<T> {
             } else {
                 ReportKind::WrongPool
             };
-            let report = Report::new(kind, Some(cache.name().clone()), start.addr().get());
-            no_unwind(|| report.send());
+            no_unwind(|| cache.report_misuse(kind, start.addr().get()));
             return;
         }
         // SAFETY: the caller gives up a block of this pool.

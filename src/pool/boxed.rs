@@ -259,6 +259,11 @@ impl<T> PoolBox<T> {
         unsafe { page_map::get_known(self.start.addr().get()) }.raw()
     }
 
+    /// Whether the pool has a limit.
+    pub(super) fn is_limited(&self) -> bool {
+        cache_of(&self.as_slot()).config().limit().is_some()
+    }
+
     /// The token of the slot, to ask the layers below about it. It is not given away: the box keeps the
     /// slot.
     fn as_slot(&self) -> ManuallyDrop<Slot> {

@@ -62,19 +62,22 @@ impl<T> PoolBox<T> {
     /// Frees every box that the iterator gives.
     ///
     /// The objects are dropped one by one; their slots are collected, and go back a batch at a time: to the
-    /// running thread's sheaves, to the barn, and what is left to slabs in one go. If an object's destructor
-    /// or the iterator panics, what was given so far is freed.
+    /// running thread's sheaves, to the barn, and what is left to slabs in one go; in a pool with a limit one by
+    /// one, since the iterator may want to allocate. If an object's destructor or the iterator panics, what was
+    /// given so far is freed.
     #[doc(alias = "kmem_cache_free_bulk")]
     pub fn free_bulk(boxes: impl IntoIterator<Item = Self>) {
         let mut collected = Collected {
             id: 0,
+            most: 0,
             batch: Batch::new(),
         };
         for boxed in boxes {
             let id = boxed.cache_id();
-            if collected.batch.len() == BATCH || collected.id != id {
+            if collected.batch.len() >= collected.most || collected.id != id {
                 collected.flush();
                 collected.id = id;
+                collected.most = if boxed.is_limited() { 1 } else { BATCH };
             }
             let start = PoolBox::into_start(boxed);
             // Entered first: if the destructor unwinds the slot is in the batch.
@@ -85,6 +88,9 @@ impl<T> PoolBox<T> {
                 .push(unsafe { Slot::from_ptr(start.cast::<u8>()) });
             // SAFETY: the box was taken apart, so its object is used by nobody else.
             unsafe { drop_object(start) };
+            if collected.most == 1 {
+                collected.flush();
+            }
         }
     }
 }
@@ -92,6 +98,8 @@ impl<T> PoolBox<T> {
 /// Slots of one pool whose objects are gone.
 struct Collected {
     id: u32,
+    /// Slots to collect at most.
+    most: usize,
     batch: Batch,
 }
 

@@ -1,14 +1,12 @@
 //! The headers at the start of runs, and the handle of a slab.
 
-use core::alloc::Layout;
 use core::mem::{offset_of, size_of};
 use core::ptr::{self, NonNull};
 use core::slice;
 
 use super::slot::Slot;
-use crate::base::layout::{Geometry, MAX_ORDER, PAGE_SIZE, RUN_HEADER, bitmap_words};
-use crate::base::list::{Linked, Links};
-use crate::page::{self, Pages, Source};
+use crate::base::layout::{Geometry, PAGE_SIZE, RUN_HEADER, bitmap_words};
+use crate::base::list::Links;
 use crate::sync::{AtomicU32, Ordering};
 
 /// At the start of every run.
@@ -41,9 +39,28 @@ pub(crate) struct SlabHeader {
     /// Never changes once the slab is set up.
     pub(super) fixed: SlabFixed,
     /// Touched by the list that the slab is in.
-    links: Links<Self>,
+    pub(super) links: Links<Self>,
     /// Under the node's lock.
     pub(super) state: SlabState,
+}
+
+impl SlabHeader {
+    /// The header of a slab of which no run is set up.
+    pub(super) fn new(slab: NonNull<Self>, fixed: SlabFixed, state: SlabState) -> Self {
+        let run = RunHeader {
+            slab,
+            first: 0,
+            index: 0,
+            populated: AtomicU32::new(0),
+            state: RunState { free: 0, hint: 0 },
+        };
+        Self {
+            run,
+            fixed,
+            links: Links::new(),
+            state,
+        }
+    }
 }
 
 /// What never changes in a slab.
@@ -57,8 +74,6 @@ pub(super) struct SlabFixed {
     pub(super) total: u32,
     /// Runs in the slab.
     pub(super) runs: u32,
-    /// The colour of its first run; each further run has the next.
-    pub(super) colour: u32,
     pub(super) order: u8,
 }
 
@@ -73,6 +88,8 @@ pub(super) struct SlabState {
     /// The slab stays in its list while `low <= out <= high`.
     pub(super) low: u32,
     pub(super) high: u32,
+    /// The colour of its first run; each further run has the next.
+    pub(super) colour: u32,
     /// Which list of its set the slab is in.
     pub(super) list: u32,
 }
@@ -173,88 +190,6 @@ impl Run {
     }
 }
 
-/// A slab that is in no list.
-///
-/// # Invariants
-///
-/// 1. The pointer is the start of a standing slab, with the provenance of all its pages, and this handle
-///    owns it together with the tokens of its slots that are out.
-#[derive(Debug)]
-pub(crate) struct Slab(NonNull<SlabHeader>);
-
-// SAFETY: the handle owns the slab (invariant 1); memory may be owned by any thread.
-unsafe impl Send for Slab {}
-
-// SAFETY: (1) the handle is given up for the pointer, and a slab's memory stays in place until the handle is
-// turned into pages. (2) the links are a field of that header, which nothing else touches.
-unsafe impl Linked for Slab {
-    type Node = SlabHeader;
-
-    fn into_node(self) -> NonNull<SlabHeader> {
-        self.0
-    }
-
-    unsafe fn from_node(node: NonNull<SlabHeader>) -> Self {
-        Self(node)
-    }
-
-    unsafe fn links(node: NonNull<SlabHeader>) -> NonNull<Links<SlabHeader>> {
-        // SAFETY: the node is a standing slab, so its field lies within the same allocation.
-        unsafe { node.byte_add(offset_of!(SlabHeader, links)) }.cast()
-    }
-}
-
-impl Slab {
-    /// Sets up a slab in pages whose contents are of no interest. Its runs are set up when first used.
-    pub(super) fn new(pages: Pages, fixed: SlabFixed) -> Self {
-        let (start, layout) = pages.into_raw();
-        debug_assert_eq!(layout, slab_layout(fixed.order));
-        // Tokens are made again from addresses, see `Slot::from_ptr`.
-        let _ = start.as_ptr().expose_provenance();
-        let slab = start.cast::<SlabHeader>();
-        let state = SlabState {
-            out: 0,
-            ready: 0,
-            run_hint: 0,
-            low: 0,
-            high: 0,
-            list: 0,
-        };
-        let run = RunHeader {
-            slab,
-            first: 0,
-            index: 0,
-            populated: AtomicU32::new(0),
-            state: RunState { free: 0, hint: 0 },
-        };
-        let new = SlabHeader {
-            run,
-            fixed,
-            links: Links::new(),
-            state,
-        };
-        // SAFETY: the pages are owned, so their first bytes may be written; page-aligned.
-        unsafe { slab.write(new) };
-        Self(slab)
-    }
-
-    /// The pages of a slab of which no slot is out.
-    ///
-    /// # Safety
-    ///
-    /// The pages came from `source`, every slot is free, and the page map does not name them any more.
-    pub(super) unsafe fn into_pages(self, source: &Source) -> Pages {
-        let order = fixed(self.0).order;
-        // SAFETY: the block was given up in `new`, and is taken back once since `self` is consumed; the
-        // same source by the caller's word.
-        unsafe { Pages::from_raw(self.0.cast(), slab_layout(order), source) }
-    }
-
-    pub(super) fn node(&self) -> NonNull<SlabHeader> {
-        self.0
-    }
-}
-
 /// The parts of a standing slab that never change.
 pub(super) fn fixed(slab: NonNull<SlabHeader>) -> SlabFixed {
     // SAFETY: pointers to slab headers are only made for slabs that are set up, and last as long as these.
@@ -285,8 +220,12 @@ pub(super) unsafe fn run(slab: NonNull<SlabHeader>, geometry: &Geometry, index: 
 /// # Safety
 ///
 /// The slab stands, run `index` exists and no slot of it is out, and the caller holds the node's lock.
-pub(super) unsafe fn set_up_run(slab: NonNull<SlabHeader>, geometry: &Geometry, index: u32) {
-    let colour = fixed(slab).colour as usize + index as usize;
+pub(super) unsafe fn set_up_run(
+    slab: NonNull<SlabHeader>,
+    geometry: &Geometry,
+    index: u32,
+    colour: usize,
+) {
     // SAFETY: passed on; only the pointer is used before the header is written.
     let Run(header) = unsafe { run(slab, geometry, index) };
     #[expect(
@@ -319,12 +258,6 @@ pub(super) unsafe fn set_up_run(slab: NonNull<SlabHeader>, geometry: &Geometry, 
     let last = unsafe { bits.add(words - 1) };
     // SAFETY: as above.
     unsafe { last.write(u64::MAX >> spare_bits) };
-}
-
-/// The layout of a slab's pages.
-pub(crate) fn slab_layout(order: u8) -> Layout {
-    debug_assert!(order <= MAX_ORDER);
-    page::pages_layout(1 << order).expect("orders are at most MAX_ORDER")
 }
 
 /// The start of the page that holds `ptr`, with the provenance that its slab exposed.

@@ -38,6 +38,8 @@ mod fullness;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod header;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
+mod owned;
+#[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod set;
 mod slot;
 #[cfg(all(test, not(loom)))]
@@ -48,9 +50,7 @@ pub(crate) use address::{Located, locate, owner_of, populate_slot};
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 pub(crate) use block::Block;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
-pub(crate) use comers::{Entered, Surplus};
-#[cfg(not(all(loom, any(test, feature = "loom"))))]
-pub(crate) use header::slab_layout;
+pub(crate) use comers::{Blueprint, Fresh, Surplus};
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 pub(crate) use set::{Misfit, OwnerPtr, PutEffect, SlabSet, Taken};
 pub(crate) use slot::Slot;

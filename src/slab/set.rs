@@ -2,9 +2,10 @@
 
 use core::ptr::NonNull;
 
-use super::comers::Entered;
+use super::comers::{Blueprint, Fresh};
 use super::fullness::{EMPTY, FULL, LISTS, PARTIAL_LISTS, list_for};
-use super::header::{self, Run, Slab, SlabFixed, SlabHeader, fixed};
+use super::header::{self, Run, SlabFixed, SlabHeader, fixed};
+use super::owned::Slab;
 use super::slot::Slot;
 use crate::base::layout::{Geometry, PAGE_SIZE, bitmap_words};
 use crate::base::list::List;
@@ -32,7 +33,6 @@ unsafe impl Sync for OwnerPtr {}
 pub(crate) struct SlabSet {
     geometry: Geometry,
     id: u32,
-    owner: OwnerPtr,
     lists: [List<Slab>; LISTS],
     next_colour: u32,
     slabs: usize,
@@ -73,11 +73,10 @@ pub(crate) enum Misfit {
 }
 
 impl SlabSet {
-    pub(crate) const fn new(geometry: Geometry, id: u32, owner: OwnerPtr) -> Self {
+    pub(crate) const fn new(blueprint: &Blueprint) -> Self {
         Self {
-            geometry,
-            id,
-            owner,
+            geometry: blueprint.geometry,
+            id: blueprint.id,
             lists: [const { List::new() }; LISTS],
             next_colour: 0,
             slabs: 0,
@@ -110,36 +109,23 @@ impl SlabSet {
         self.slabs - self.lists[FULL as usize].len()
     }
 
-    /// Makes an empty slab of pages that were entered for this set's cache.
-    pub(crate) fn insert(&mut self, entered: Entered) {
-        let (pages, id, order) = entered.into_parts();
-        debug_assert_eq!(id, self.id);
-        let count = 1_usize << order;
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "bounded by `Geometry::MAX_SLOTS`"
-        )]
-        let (total, runs) = (
-            self.geometry.slots_of(order) as u32,
-            self.geometry.runs_of(order) as u32,
-        );
-        let colour = self.next_colour;
-        self.next_colour = colour.wrapping_add(1);
-        let new = SlabFixed {
-            owner: self.owner.0,
-            id: self.id,
-            total,
-            runs,
-            colour,
-            order,
-        };
-        let slab = Slab::new(pages, new);
-        // SAFETY: the slab stands, and `&mut self` is the lock.
-        unsafe { header::state(slab.node()) }.list = EMPTY;
-        self.lists[EMPTY as usize].push_front(slab);
-        self.slabs += 1;
-        self.slots += total as usize;
-        self.pages += count;
+    /// Brings new slabs in; how many.
+    pub(crate) fn insert(&mut self, fresh: &mut Fresh) -> usize {
+        let mut count = 0;
+        while let Some(slab) = fresh.pop() {
+            let SlabFixed { total, order, .. } = fixed(slab.node());
+            // SAFETY: the slab stands, and `&mut self` is the lock.
+            let state = unsafe { header::state(slab.node()) };
+            state.list = EMPTY;
+            state.colour = self.next_colour;
+            self.next_colour = self.next_colour.wrapping_add(1);
+            self.lists[EMPTY as usize].push_front(slab);
+            self.slabs += 1;
+            self.slots += total as usize;
+            self.pages += 1 << order;
+            count += 1;
+        }
+        count
     }
 
     /// Takes up to `n` free slots, from the fullest slabs and in address order, and hands them to `sink`.
@@ -177,7 +163,7 @@ impl SlabSet {
         let state = unsafe { header::state(slab) };
         while taken.count < n && state.run_hint < runs {
             if state.run_hint == state.ready {
-                self.set_up_run(slab, state.ready);
+                self.set_up_run(slab, state.ready, state.colour);
                 state.ready += 1;
             }
             // SAFETY: runs below `ready` are set up.
@@ -198,10 +184,11 @@ impl SlabSet {
         taken
     }
 
-    fn set_up_run(&self, slab: NonNull<SlabHeader>, index: u32) {
+    fn set_up_run(&self, slab: NonNull<SlabHeader>, index: u32, colour: u32) {
+        let colour = colour as usize + index as usize;
         // SAFETY: the run is the first that is not set up, so none of its slots is out; `&mut self` of the
         // callers is the lock.
-        unsafe { header::set_up_run(slab, &self.geometry, index) };
+        unsafe { header::set_up_run(slab, &self.geometry, index, colour) };
         let addr = slab.addr().get() + index as usize * self.geometry.run_pages * PAGE_SIZE;
         page_map::set_range(addr, 1, |_| Entry::head(self.id))
             .expect("the entry was written when the slab was made, so its memory is there");
@@ -305,7 +292,7 @@ impl SlabSet {
     pub(crate) fn pop_empty(&mut self) -> Option<Slab> {
         let slab = self.lists[EMPTY as usize].pop_front()?;
         let SlabFixed { total, order, .. } = fixed(slab.node());
-        page_map::clear_range(slab.node().addr().get(), 1 << order);
+        slab.leave_map();
         self.slabs -= 1;
         self.slots -= total as usize;
         self.pages -= 1 << order;

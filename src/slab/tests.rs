@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Entered, Misfit, OwnerPtr, PutEffect, SlabSet, Slot, Surplus, slab_layout};
+use super::{Blueprint, Fresh, Misfit, OwnerPtr, PutEffect, SlabSet, Slot, Surplus};
 use crate::base::layout::{Geometry, PAGE_SIZE};
-use crate::page::{Entry, Hint, Pages, Source, default_source, page_map};
+use crate::page::{Entry, Hint, Source, default_source, page_map};
+use crate::sync::{AtomicU32, Ordering};
 
 struct Fixture {
     set: SlabSet,
+    blueprint: Blueprint,
     source: Source,
     geometry: Geometry,
     id: u32,
@@ -18,10 +20,20 @@ impl Fixture {
     fn new(size: usize, align: usize, order: u8) -> Self {
         let geometry = Geometry::new(size, align);
         let order = order.max(geometry.min_order().expect("small enough"));
-        let id = crate::registry::next_id().expect("ids are plenty");
-        let set = SlabSet::new(geometry, id, OwnerPtr(core::ptr::null()));
+        // Far from the ids that pools of other tests in this process get.
+        static NEXT_ID: AtomicU32 = AtomicU32::new(1 << 30);
+        // Relaxed: a count.
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let owner = OwnerPtr(core::ptr::null());
+        let blueprint = Blueprint {
+            geometry,
+            id,
+            owner,
+        };
+        let set = SlabSet::new(&blueprint);
         Self {
             set,
+            blueprint,
             source: Source(default_source()),
             geometry,
             id,
@@ -30,10 +42,12 @@ impl Fixture {
     }
 
     fn grow(&mut self) {
-        let pages =
-            Pages::alloc(&self.source, slab_layout(self.order), Hint::NONE).expect("memory");
-        self.set
-            .insert(Entered::new(pages, self.id, self.order).expect("room in the map"));
+        let mut fresh = Fresh::new(&self.source);
+        assert!(
+            fresh.make(&self.blueprint, self.order, Hint::NONE),
+            "memory"
+        );
+        assert_eq!(self.set.insert(&mut fresh), 1);
     }
 
     fn shrink(&mut self) -> usize {

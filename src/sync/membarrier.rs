@@ -4,8 +4,15 @@
 //! `membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)`. A process registers for it once, and children made by
 //! `fork` stay registered. Where the call is missing (other systems, kernels before 4.14, a sandbox that
 //! forbids it) both halves are ordinary fences and every gate stays on its slow side.
+//!
+//! With `SHEAVES_BARRIER=fence` in its environment a process uses the fences even where the call is there: for
+//! tests, and for processors set aside for real-time work, which a `membarrier` would interrupt. Any other value
+//! changes nothing; the variable is read once, when the first pool is built.
 
 use super::OnceLock;
+
+/// Names the slower variant; see the module.
+const VARIABLE: &str = "SHEAVES_BARRIER";
 
 /// How the two halves of the asymmetric barrier are made; one answer for the life of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +28,8 @@ impl BarrierMode {
     pub(crate) fn detect() -> Self {
         static MODE: OnceLock<BarrierMode> = OnceLock::new();
         *MODE.get_or_init(|| {
-            if imp::register() {
+            let asked_for_fences = std::env::var_os(VARIABLE).is_some_and(|value| value == "fence");
+            if !asked_for_fences && imp::register() {
                 Self::Membarrier
             } else {
                 Self::Fence

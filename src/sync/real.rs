@@ -28,8 +28,22 @@ impl<T> Lock<T> {
     }
 
     /// Waits for the lock. May sleep.
+    #[cfg(not(tsan))]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same for ThreadSanitizer. It sees `try_lock`, which is inlined here, but not the waiting, which is
+    /// compiled into std without instrumentation and would make each wait look like a missing lock.
+    #[cfg(tsan)]
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
+        let backoff = Backoff::new();
+        loop {
+            if let Some(guard) = self.try_lock() {
+                return guard;
+            }
+            backoff.wait();
+        }
     }
 
     /// Takes the lock if it is free; never waits.
