@@ -28,6 +28,7 @@ pub(crate) fn expand(ident: &Ident, options: &Options) -> TokenStream {
     quote! {
         const _: () = {
             #[automatically_derived]
+            // SAFETY: `pool` returns the one static pool every time.
             unsafe impl #krate::Pooled for #ident {
                 fn pool() -> &'static #krate::Pool<Self> {
                     static POOL: #krate::private::StaticPool<#ident> = #krate::private::StaticPool::new();
@@ -158,6 +159,7 @@ mod tests {
             &quote! {
                 const _: () = {
                     #[automatically_derived]
+                    // SAFETY: `pool` returns the one static pool every time.
                     unsafe impl ::sheaves::Pooled for TreeNode {
                         fn pool() -> &'static ::sheaves::Pool<Self> {
                             static POOL: ::sheaves::private::StaticPool<TreeNode> =
@@ -194,6 +196,7 @@ mod tests {
             &quote! {
                 const _: () = {
                     #[automatically_derived]
+                    // SAFETY: `pool` returns the one static pool every time.
                     unsafe impl crate::vendored::sheaves::Pooled for Kiocb {
                         fn pool() -> &'static crate::vendored::sheaves::Pool<Self> {
                             static POOL: crate::vendored::sheaves::private::StaticPool<Kiocb> =

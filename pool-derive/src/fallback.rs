@@ -52,6 +52,7 @@ pub(crate) fn expand(input: &Input<'_>, krate: &Path, error: &Error) -> TokenStr
         #messages
         const _: () = {
             #[automatically_derived]
+            // SAFETY: never compiled into a program: an error goes with it.
             unsafe impl #impl_generics #krate::Pooled for #ident #ty_generics
             where
                 // `Pooled` asks for it, and a generic type need not have it.
@@ -83,6 +84,7 @@ mod tests {
         );
         let output = derive(&node).to_string();
         let stub = quote! {
+            // SAFETY: never compiled into a program: an error goes with it.
             unsafe impl<'a, T: Copy> renamed::Pooled for Pair<'a, T>
             where
                 Self: 'static,
