@@ -19,6 +19,7 @@ impl Cache {
         if let Some(drain) = Drain::begin(&locals.list, own.as_ref().map(local::Mine::local)) {
             drain.drain(|slots| self.node.drain(slots, &mut drained, &self.counters));
         }
+        self.wait_for_leavers();
         drop(locals);
         // Empty slabs go back here, after the locks.
         self.settle(drained);
@@ -128,7 +129,7 @@ impl CacheOps for Cache {
     }
 
     fn thread_exit(&self, local: usize, kill: &mut dyn FnMut() -> [Option<Sheaf>; 2]) {
-        let mut moving = self.moving();
+        let mut moving = self.leaving();
         for sheaf in kill().into_iter().flatten() {
             moving.take_up(sheaf.len());
             self.put_away(Some(sheaf), &mut moving);

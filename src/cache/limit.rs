@@ -38,6 +38,8 @@ pub(super) struct Tightness {
     movers: AtomicUsize,
     /// Slots that they have in hand.
     transit: AtomicUsize,
+    /// Threads on their way out that are moving.
+    leavers: AtomicUsize,
 }
 
 impl Tightness {
@@ -46,6 +48,7 @@ impl Tightness {
             generation: AtomicUsize::new(0),
             movers: AtomicUsize::new(0),
             transit: AtomicUsize::new(0),
+            leavers: AtomicUsize::new(0),
         }
     }
 
@@ -55,6 +58,8 @@ impl Tightness {
         self.movers.store(0, Ordering::Relaxed);
         // Relaxed: as above.
         self.transit.store(0, Ordering::Relaxed);
+        // Relaxed: as above.
+        self.leavers.store(0, Ordering::Relaxed);
     }
 
     /// Slots under way; counted in pools with a limit.
@@ -69,6 +74,7 @@ impl Tightness {
 pub(super) struct Moving<'a> {
     cache: &'a Cache,
     counted: bool,
+    leaving: bool,
     in_hand: usize,
     drained: Drained,
 }
@@ -111,6 +117,11 @@ impl Drop for Moving<'_> {
             // Release: pairs with the Acquire of the search; it sees the slots where they are now.
             tightness.movers.fetch_sub(1, Ordering::Release);
         }
+        if self.leaving {
+            let leavers = &self.cache.tightness.leavers;
+            // Release: pairs with the Acquire of `wait_for_leavers`.
+            leavers.fetch_sub(1, Ordering::Release);
+        }
         self.cache.settle(core::mem::take(&mut self.drained));
     }
 }
@@ -127,8 +138,31 @@ impl Cache {
         Moving {
             cache: self,
             counted,
+            leaving: false,
             in_hand: 0,
             drained: Drained::default(),
+        }
+    }
+
+    /// As [`Cache::moving`], for a thread on its way out.
+    ///
+    /// Others that move slots are inside a user's call. A thread that ends is not, and whoever started it may
+    /// think that it is gone, so every drain waits for it.
+    pub(super) fn leaving(&self) -> Moving<'_> {
+        let mut moving = self.moving();
+        moving.leaving = true;
+        // Relaxed: as in `moving`; a drain holds the lock of each local later.
+        self.tightness.leavers.fetch_add(1, Ordering::Relaxed);
+        moving
+    }
+
+    /// Waits until what threads on their way out had parked is in the barn or in slabs. With the list of locals
+    /// locked, so that there are no more than it names.
+    pub(super) fn wait_for_leavers(&self) {
+        let backoff = Backoff::new();
+        // Acquire: pairs with the Release of a leaver that is done.
+        while self.tightness.leavers.load(Ordering::Acquire) > 0 {
+            backoff.wait();
         }
     }
 

@@ -71,6 +71,13 @@ pub(crate) fn free_slow(slot: Slot) {
         // Only an unsafe function can have brought it here; leaked.
         return Report::new(ReportKind::NoPool, None, slot.addr()).send();
     }
+    let mut slot = slot;
+    if page_map::is_two_level() {
+        match push(page_map::get(slot.addr()).raw(), slot) {
+            Ok(()) => return,
+            Err(back) => slot = back,
+        }
+    }
     let cache = Cache::keep(&slot);
     cache.free_cold(slot);
 }

@@ -122,6 +122,23 @@ pub(crate) unsafe fn get_known(addr: usize) -> Entry {
     unsafe { MAP.get_known(addr) }
 }
 
+/// [`get_known`] without a call: where the map is in two levels it answers [`Entry::NONE`].
+///
+/// # Safety
+///
+/// As for [`get_known`].
+#[inline(always)]
+pub(crate) unsafe fn get_flat(addr: usize) -> Entry {
+    // SAFETY: the caller's promise is the one asked for.
+    unsafe { MAP.get_flat(addr) }
+}
+
+/// Whether the map is in two levels, so that [`get_flat`] knows nothing.
+pub(crate) fn is_two_level() -> bool {
+    // Relaxed: see the module's text.
+    MAP.base.load(Ordering::Relaxed) == LEVELS
+}
+
 /// Sets the entries of `pages` pages from the one at `addr` on to `entry(0)`, `entry(1)` and so forth; all of
 /// them or none. The pages belong to the caller.
 ///
@@ -192,11 +209,25 @@ impl PageMap {
     /// `addr` is below `1 << ADDRESS_BITS`.
     #[inline(always)]
     unsafe fn lookup(&self, addr: usize) -> Entry {
+        // SAFETY: only addresses within reach have entries; passed on.
+        let entry = unsafe { self.get_flat(addr) };
+        // Relaxed: see the module's text.
+        if entry == Entry::NONE && self.base.load(Ordering::Relaxed).addr() <= LEVELS.addr() {
+            return self.lookup_cold(addr >> PAGE_SHIFT);
+        }
+        entry
+    }
+
+    /// # Safety
+    ///
+    /// `addr` is below `1 << ADDRESS_BITS`.
+    #[inline(always)]
+    unsafe fn get_flat(&self, addr: usize) -> Entry {
         let page = addr >> PAGE_SHIFT;
         // Relaxed: see the module's text. Nothing was written to the array before its base was published.
         let base = self.base.load(Ordering::Relaxed);
         if base.addr() <= LEVELS.addr() {
-            return self.lookup_cold(page);
+            return Entry::NONE;
         }
         // SAFETY: the array has an entry for each page within reach (invariant 1).
         let entry = unsafe { base.add(page) };

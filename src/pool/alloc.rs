@@ -125,9 +125,9 @@ impl<T> Pool<T> {
     /// ```
     #[inline]
     pub fn alloc_uninit(&self) -> PoolBox<MaybeUninit<T>> {
-        match self.slot() {
-            Ok(slot) => PoolBox::from_slot(slot),
-            Err(kind) => self.refuse(kind),
+        match cache::pop(self.handle.id()) {
+            Some(slot) => PoolBox::from_slot(slot),
+            None => PoolBox::from_slot(self.slot_or_refuse()),
         }
     }
 
@@ -176,10 +176,14 @@ impl<T> Pool<T> {
         AllocError::new(kind, self.handle.cache().name())
     }
 
+    /// A slot, or the end of a plain form: nothing but a pointer comes back to the fast path.
     #[cold]
     #[inline(never)]
-    fn refuse(&self, kind: AllocErrorKind) -> ! {
-        refuse::<T>(&self.error(kind))
+    fn slot_or_refuse(&self) -> Slot {
+        match self.handle.cache().alloc_cold() {
+            Ok(slot) => slot,
+            Err(kind) => refuse::<T>(&self.error(kind)),
+        }
     }
 }
 

@@ -72,7 +72,7 @@ impl<T> Drop for PoolBox<T> {
 #[inline(always)]
 pub(super) unsafe fn release(start: NonNull<u8>) {
     // SAFETY: the slot's slab stands, since the slot is out.
-    let entry = unsafe { page_map::get_known(start.addr().get()) };
+    let entry = unsafe { page_map::get_flat(start.addr().get()) };
     // SAFETY: passed on.
     let slot = unsafe { Slot::from_ptr(start) };
     if let Err(slot) = cache::push(entry.raw(), slot) {

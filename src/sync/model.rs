@@ -15,7 +15,8 @@ pub(crate) use loom::sync::atomic::{
     AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 // Counting references and the report hook are no protocols of ours: std's are enough and save the search.
-pub(crate) use std::sync::{Arc, OnceLock, RwLock};
+pub(crate) use alloc::sync::Arc;
+pub(crate) use std::sync::{OnceLock, RwLock};
 
 use loom::sync::{Mutex, MutexGuard};
 

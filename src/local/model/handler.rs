@@ -1,8 +1,8 @@
 //! A signal handler in the middle of the owner's operation.
 #![forbid(unsafe_code)]
 
+use alloc::rc::Rc;
 use core::cell::Cell;
-use std::rc::Rc;
 
 use super::{Drain, Owner, Slot, empty, search, sheaf, watch};
 

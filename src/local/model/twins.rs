@@ -37,6 +37,15 @@ enum Flaw {
 const BUSY: usize = 1 << (usize::BITS - 1);
 const SHUT_FLOOR: usize = isize::MAX as usize;
 
+/// As the gate compares.
+#[expect(
+    clippy::cast_possible_wrap,
+    reason = "a mark is to be below every floor"
+)]
+fn signed(word: usize) -> isize {
+    word as isize
+}
+
 struct Twin {
     flaw: Flaw,
     top: AtomicUsize,
@@ -99,7 +108,7 @@ impl Twin {
 
     fn pop(&self) -> Option<usize> {
         let (top, floor) = self.enter(&self.floor);
-        if top.cast_signed() <= floor.cast_signed() {
+        if signed(top) <= signed(floor) {
             self.refuse(top);
             return None;
         }
@@ -126,7 +135,7 @@ impl Twin {
     }
 
     fn drain(&self) -> Vec<usize> {
-        let shelf = self.shelf.lock().unwrap();
+        let shelf = self.shelf.lock().expect("no panic under it");
         self.set(SHUT_FLOOR, 0);
         drop(shelf);
         if !self.has(Flaw::NoHeavyBarrier) {
@@ -135,7 +144,7 @@ impl Twin {
         while self.top.load(Ordering::Acquire) & BUSY != 0 && !self.has(Flaw::NoWait) {
             thread::yield_now();
         }
-        let mut floor = self.shelf.lock().unwrap();
+        let mut floor = self.shelf.lock().expect("no panic under it");
         let top = self.top.load(Ordering::Acquire) & !BUSY;
         let found = (*floor..top)
             .map(|place| self.places[place].replace(0))
@@ -165,7 +174,7 @@ fn scene(flaw: Flaw) {
         });
         let mut found = other.drain();
         found.extend(other.drain());
-        found.extend(owner.join().unwrap());
+        found.extend(owner.join().expect("it did well"));
         found.extend(other.places.iter().map(Cell::get).filter(|item| *item != 0));
         found.sort_unstable();
         assert_eq!(found, [1, 2], "an item was lost or doubled");

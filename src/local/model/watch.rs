@@ -4,9 +4,9 @@
 //! therefore accesses a cell of loom's besides, so that a race on the place is a race on the cell. loom runs all
 //! threads of a model on one thread of the system, so the cells can sit in a thread-local.
 
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
 use core::cell::RefCell;
-use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use loom::cell::Cell;
 
