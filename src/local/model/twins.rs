@@ -37,15 +37,6 @@ enum Flaw {
 const BUSY: usize = 1 << (usize::BITS - 1);
 const SHUT_FLOOR: usize = isize::MAX as usize;
 
-/// As the gate compares.
-#[expect(
-    clippy::cast_possible_wrap,
-    reason = "a mark is to be below every floor"
-)]
-fn signed(word: usize) -> isize {
-    word as isize
-}
-
 struct Twin {
     flaw: Flaw,
     top: AtomicUsize,
@@ -108,7 +99,7 @@ impl Twin {
 
     fn pop(&self) -> Option<usize> {
         let (top, floor) = self.enter(&self.floor);
-        if signed(top) <= signed(floor) {
+        if top as isize <= floor as isize {
             self.refuse(top);
             return None;
         }

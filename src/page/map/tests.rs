@@ -45,6 +45,7 @@ fn entries_tell_heads_from_tails() {
 
 #[test]
 fn any_address_may_be_asked_about() {
+    let _scene = SCENE.lock();
     static FRESH: PageMap = PageMap::new();
     for map in [&FRESH, maps()[0].1, maps()[1].1] {
         for addr in [0, 1, END - 1, END, END + 1, usize::MAX / 2, usize::MAX] {
