@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::Cache;
+use super::limit::Moving;
 use crate::hook::counter::{Counter, Stats};
 use crate::local::{self, Drain};
 use crate::node::Drained;
@@ -67,23 +68,25 @@ impl Cache {
     /// The last handle is gone: no thread keeps sheaves any more, and what is out ends the cache when it
     /// comes home. Waits for nobody but threads in the middle of one operation.
     pub(super) fn close(&self) {
-        let mut sheaves = Vec::new();
+        // Needs no memory: a pool can be ended when there is none.
+        let go_home = |mut sheaf: Sheaf, moving: &mut Moving<'_>| {
+            moving.put_home(sheaf.drain());
+            self.counters.add(Counter::SheafFree, 1);
+        };
         let own = local::find(self.id);
         let mut locals = self.locals.lock();
         locals.closed = true;
         // Begun under the lock, where no search waits: what the threads had parked is in hand until it is home.
         let mut moving = self.moving();
         if let Some(drain) = Drain::begin(&locals.list, own.as_ref().map(local::Mine::local)) {
-            drain.kill(|sheaf| sheaves.push(sheaf));
+            drain.kill(|sheaf| go_home(sheaf, &mut moving));
         }
         let list = core::mem::take(&mut locals.list);
         drop(locals);
         drop(list);
         self.barn.close();
-        sheaves.extend(core::iter::from_fn(|| self.barn.get_full()));
-        for mut sheaf in sheaves {
-            moving.put_home(sheaf.drain());
-            self.put_away_array(Some(sheaf));
+        while let Some(sheaf) = self.barn.get_full() {
+            go_home(sheaf, &mut moving);
         }
         while let Some(empty) = self.barn.get_empty() {
             drop(empty);
