@@ -229,14 +229,16 @@ fn free_slot_cold(start: NonNull<u8>) {
 
 /// Runs what may call a user's page source or hook, and stops a panic: allocators must not unwind.
 fn no_unwind<R>(f: impl FnOnce() -> R) -> Option<R> {
-    match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(value) => Some(value),
-        Err(payload) => {
-            #[expect(clippy::mem_forget, reason = "a payload's destructor may unwind too")]
-            core::mem::forget(payload);
-            None
-        }
+    let payload = match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(value) => return Some(value),
+        Err(payload) => payload,
+    };
+    // The destructor of a payload may panic too; what it panics with is beyond help.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        #[expect(clippy::mem_forget, reason = "its destructor may panic for ever")]
+        core::mem::forget(payload);
     }
+    None
 }
 
 /// Implements an `Allocator` trait for a type by the functions above.
