@@ -6,6 +6,14 @@
     clippy::std_instead_of_alloc,
     clippy::alloc_instead_of_core
 )]
+#![cfg_attr(
+    all(loom, any(test, feature = "loom")),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "a model build compiles the lower layers only"
+    )
+)]
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("sheaves needs a 64-bit target: its page map spans the address space");

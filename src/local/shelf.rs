@@ -12,12 +12,13 @@ use crate::sync::{Guard, heavy_barrier};
 ///
 /// # Invariants
 ///
-/// 1. `main` is the array behind the gate, as a vector of length 0; the gate's top lies in
+/// 1. `main` is the array behind the gate, as a vector of length 0 that starts at `base`; the gate's top lies in
 ///    `[floor, base + capacity]`, and `floor` in `[base, base + capacity]`.
 /// 2. The tokens of `main` are in the places `[floor, top)`.
 #[derive(Debug)]
 pub(super) struct Shelf {
     main: Vec<Slot>,
+    base: *mut SlotPlace,
     capacity: usize,
     cold: bool,
     floor: *mut SlotPlace,
@@ -25,7 +26,7 @@ pub(super) struct Shelf {
     state: State,
 }
 
-// SAFETY: `floor` points into `main`, which the shelf owns.
+// SAFETY: `base` and `floor` point into `main`, which the shelf owns.
 unsafe impl Send for Shelf {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +39,13 @@ enum State {
 
 impl Shelf {
     pub(super) const fn new() -> Self {
-        let floor = ptr::NonNull::dangling().as_ptr();
+        let base = ptr::NonNull::dangling().as_ptr();
         Self {
             main: Vec::new(),
+            base,
             capacity: 0,
             cold: false,
-            floor,
+            floor: base,
             spare: None,
             state: State::Open,
         }
@@ -151,12 +153,8 @@ impl Held<'_> {
 }
 
 impl Shelf {
-    fn base(&self) -> *mut SlotPlace {
-        self.main.as_ptr().cast_mut().cast()
-    }
-
     fn end(&self) -> *mut SlotPlace {
-        self.base().wrapping_add(self.capacity)
+        self.base.wrapping_add(self.capacity)
     }
 
     fn len(&self, local: &Local) -> usize {
@@ -180,7 +178,7 @@ impl Shelf {
     /// writes `top` after that.
     fn detach_main(&mut self, local: &Local) -> Option<Sheaf> {
         local.gate.shut();
-        let (base, len) = (self.base(), self.len(local));
+        let (base, len) = (self.base, self.len(local));
         if base != self.floor {
             // A drainer moved the floor up, and tokens were put above it since.
             // SAFETY: both ranges lie in the array, whose places from the floor hold tokens (invariant 2);
@@ -191,7 +189,8 @@ impl Shelf {
         let (capacity, cold) = (mem::take(&mut self.capacity), mem::take(&mut self.cold));
         // SAFETY: the first `len` places hold tokens, and `len <= capacity` (invariant 1).
         unsafe { slots.set_len(len) };
-        self.floor = self.base();
+        self.base = ptr::NonNull::dangling().as_ptr();
+        self.floor = self.base;
         (capacity > 0).then(|| Sheaf::from_parts(slots, capacity, cold))
     }
 
@@ -201,8 +200,9 @@ impl Shelf {
         let len = slots.len();
         // SAFETY: 0 is in bounds; the tokens stay in the array, below the gate's top.
         unsafe { slots.set_len(0) };
+        self.base = slots.as_mut_ptr().cast();
+        self.floor = self.base;
         (self.main, self.capacity, self.cold) = (slots, capacity, cold);
-        self.floor = self.base();
         local.gate.set_top(self.floor.wrapping_add(len));
     }
 

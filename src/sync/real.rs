@@ -9,7 +9,7 @@ pub(crate) use core::sync::atomic::{
 pub(crate) use std::sync::{OnceLock, RwLock};
 pub(crate) use std::thread_local;
 
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 pub(crate) use super::membarrier::{BarrierMode, heavy_barrier};
 
@@ -30,7 +30,9 @@ impl<T> Lock<T> {
     /// Waits for the lock. May sleep.
     #[cfg(not(tsan))]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// The same for ThreadSanitizer. It sees `try_lock`, which is inlined here, but not the waiting, which is
