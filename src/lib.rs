@@ -32,6 +32,11 @@ mod sheaf;
 
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod node;
+// Of the layers that stand on pages a model build has the protocols only.
+#[cfg(all(loom, any(test, feature = "loom")))]
+mod node {
+    pub(crate) mod tenancy;
+}
 
 mod barn;
 
@@ -42,6 +47,12 @@ mod local;
 
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod cache;
+#[cfg(all(loom, any(test, feature = "loom")))]
+mod cache {
+    #[cfg(test)]
+    mod model;
+    mod tightness;
+}
 
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod pool;

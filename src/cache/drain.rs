@@ -20,7 +20,7 @@ impl Cache {
         if let Some(drain) = Drain::begin(&locals.list, own.as_ref().map(local::Mine::local)) {
             drain.drain(|slots| self.node.drain(slots, &mut drained, &self.counters));
         }
-        self.wait_for_leavers();
+        self.tightness.wait_for_leavers();
         drop(locals);
         // Empty slabs go back here, after the locks.
         self.settle(drained);

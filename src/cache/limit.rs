@@ -10,10 +10,11 @@
 //!
 //! # Protocol
 //!
-//! 1. `generation` is odd while the pool is tight and the search over. It changes under the lock of the list of
-//!    locals: to odd as the last step of tightening, to even as the first of loosening.
-//! 2. A refusal is exact if the generation was odd before the look into the node and is the same after it:
-//!    then nothing was parked at the time of the look.
+//! 1. The pool counts as tight, in [`Tightness`](super::tightness::Tightness), only while the search is over. That
+//!    changes under the lock of the list of locals: to tight as the last step of tightening, to loose as the first
+//!    of loosening.
+//! 2. A refusal is exact if the pool was tight before the look into the node and has been so until after it: then
+//!    nothing was parked at the time of the look.
 //! 3. Whoever takes slots out of one place to put them into another is *moving* from before the first step
 //!    to after the last. The search waits until nobody is moving, with the list of locals locked. So while
 //!    moving nobody takes that lock, calls user code, or searches; what user code is due, such as slabs going
@@ -28,46 +29,6 @@ use crate::node::{Drained, Shortage, Supply};
 use crate::page::Hint;
 use crate::sheaf::Sheaf;
 use crate::slab::Slot;
-use crate::sync::{AtomicUsize, Backoff, Ordering};
-
-/// See the module.
-#[derive(Debug)]
-pub(super) struct Tightness {
-    generation: AtomicUsize,
-    /// Threads that are moving.
-    movers: AtomicUsize,
-    /// Slots that they have in hand.
-    transit: AtomicUsize,
-    /// Threads on their way out that are moving.
-    leavers: AtomicUsize,
-}
-
-impl Tightness {
-    pub(super) const fn new() -> Self {
-        Self {
-            generation: AtomicUsize::new(0),
-            movers: AtomicUsize::new(0),
-            transit: AtomicUsize::new(0),
-            leavers: AtomicUsize::new(0),
-        }
-    }
-
-    /// In a forked child: whoever was moving is not there.
-    pub(super) fn forget_movers(&self) {
-        // Relaxed: the child has one thread.
-        self.movers.store(0, Ordering::Relaxed);
-        // Relaxed: as above.
-        self.transit.store(0, Ordering::Relaxed);
-        // Relaxed: as above.
-        self.leavers.store(0, Ordering::Relaxed);
-    }
-
-    /// Slots under way; counted in pools with a limit.
-    pub(super) fn transit(&self) -> usize {
-        // Relaxed: a gauge.
-        self.transit.load(Ordering::Relaxed)
-    }
-}
 
 /// A thread that takes slots from one place to another (rule 3).
 #[derive(Debug)]
@@ -84,11 +45,7 @@ impl Moving<'_> {
     pub(super) fn take_up(&mut self, slots: usize) {
         if self.counted {
             self.in_hand += slots;
-            // Relaxed: a gauge.
-            self.cache
-                .tightness
-                .transit
-                .fetch_add(slots, Ordering::Relaxed);
+            self.cache.tightness.take_up(slots);
         }
     }
 
@@ -111,16 +68,10 @@ impl Moving<'_> {
 impl Drop for Moving<'_> {
     fn drop(&mut self) {
         if self.counted {
-            let tightness = &self.cache.tightness;
-            // Relaxed: a gauge.
-            tightness.transit.fetch_sub(self.in_hand, Ordering::Relaxed);
-            // Release: pairs with the Acquire of the search; it sees the slots where they are now.
-            tightness.movers.fetch_sub(1, Ordering::Release);
+            self.cache.tightness.stop_moving(self.in_hand);
         }
         if self.leaving {
-            let leavers = &self.cache.tightness.leavers;
-            // Release: pairs with the Acquire of `wait_for_leavers`.
-            leavers.fetch_sub(1, Ordering::Release);
+            self.cache.tightness.stop_leaving();
         }
         self.cache.settle(core::mem::take(&mut self.drained));
     }
@@ -131,9 +82,7 @@ impl Cache {
     pub(super) fn moving(&self) -> Moving<'_> {
         let counted = self.config.limit().is_some();
         if counted {
-            // Relaxed: what is taken out of a place is taken under its lock, which the search holds later, so
-            // it sees this.
-            self.tightness.movers.fetch_add(1, Ordering::Relaxed);
+            self.tightness.start_moving();
         }
         Moving {
             cache: self,
@@ -151,29 +100,13 @@ impl Cache {
     pub(super) fn leaving(&self) -> Moving<'_> {
         let mut moving = self.moving();
         moving.leaving = true;
-        // Relaxed: as in `moving`; a drain holds the lock of each local later.
-        self.tightness.leavers.fetch_add(1, Ordering::Relaxed);
+        self.tightness.start_leaving();
         moving
-    }
-
-    /// Waits until what threads on their way out had parked is in the barn or in slabs. With the list of locals
-    /// locked, so that there are no more than it names.
-    pub(super) fn wait_for_leavers(&self) {
-        let backoff = Backoff::new();
-        // Acquire: pairs with the Release of a leaver that is done.
-        while self.tightness.leavers.load(Ordering::Acquire) > 0 {
-            backoff.wait();
-        }
-    }
-
-    fn generation(&self) -> usize {
-        // Acquire: pairs with the Release of `tighten` and `loosen`.
-        self.tightness.generation.load(Ordering::Acquire)
     }
 
     /// Whether nothing is parked and nothing may be.
     pub(super) fn is_tight(&self) -> bool {
-        self.generation() % 2 == 1
+        self.tightness.generation().is_tight()
     }
 
     /// Takes slots by `take`, doing what can be done about a shortage. `take` gets what was brought along, and
@@ -185,10 +118,10 @@ impl Cache {
         let mut supply = Supply::default();
         let (mut dry, mut searched) = (false, false);
         loop {
-            let before = self.generation();
+            let before = self.tightness.generation();
             match take(&mut supply) {
                 Ok(taken) => return Ok(taken),
-                Err(Shortage::Limit) if before % 2 == 1 && self.generation() == before => {
+                Err(Shortage::Limit) if self.tightness.is_exact(before) => {
                     return Err(AllocErrorKind::LimitReached);
                 }
                 Err(Shortage::Limit) if self.tighten() => {}
@@ -239,14 +172,8 @@ impl Cache {
             to_slabs(&mut sheaf.drain());
             self.counters.add(Counter::SheafFree, 1);
         }
-        let backoff = Backoff::new();
-        // Acquire: pairs with the Release of a mover that is done.
-        while self.tightness.movers.load(Ordering::Acquire) > 0 {
-            backoff.wait();
-        }
-        // Release: pairs with the Acquire in `generation`; who sees it odd sees a node to which all slots
-        // that were parked have come home.
-        self.tightness.generation.fetch_add(1, Ordering::Release);
+        self.tightness.wait_for_movers();
+        self.tightness.become_tight();
         drop(locals);
         self.settle(drained);
         true
@@ -270,9 +197,7 @@ impl Cache {
         if !self.is_tight() || locals.closed {
             return;
         }
-        // Release: pairs with the Acquire in `generation`. First of all (rule 1): whoever looks into the node
-        // after something was parked sees the change.
-        self.tightness.generation.fetch_add(1, Ordering::Release);
+        self.tightness.become_loose();
         self.node.loosen();
         self.barn.open();
         locals.list.iter().for_each(|local| local.loosen());

@@ -27,6 +27,7 @@ mod lend;
 mod limit;
 mod own;
 mod stats;
+mod tightness;
 
 use core::fmt;
 
@@ -55,7 +56,7 @@ pub(crate) struct Cache {
     locals: Lock<Locals>,
     counters: Counters,
     ledger: lend::Ledger,
-    tightness: limit::Tightness,
+    tightness: tightness::Tightness,
     mode: BarrierMode,
 }
 
@@ -102,7 +103,7 @@ impl Handle {
                 locals: Lock::new(Locals::default()),
                 counters: Counters::new(),
                 ledger: lend::Ledger::new(),
-                tightness: limit::Tightness::new(),
+                tightness: tightness::Tightness::new(),
                 mode: BarrierMode::detect(),
                 config,
             }

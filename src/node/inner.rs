@@ -1,6 +1,7 @@
 //! What a node's lock guards.
 #![forbid(unsafe_code)]
 
+use super::tenancy::Tenancy;
 use super::want::{Shortage, Supply, Tight, Want};
 use crate::slab::{Blueprint, SlabSet, Slot, Taken};
 
@@ -12,8 +13,7 @@ pub(super) struct Inner {
     pub(super) block_pages: usize,
     /// The pool has no handle left, so empty slabs are not kept.
     pub(super) retired: bool,
-    /// The pool has no handle left, and something is out: the last slot or block to come home ends the cache.
-    pub(super) orphaned: bool,
+    pub(super) tenancy: Tenancy,
     /// The pool is at its limit, and its threads park nothing.
     pub(super) tight: Option<Tight>,
 }
@@ -25,7 +25,7 @@ impl Inner {
             blocks: 0,
             block_pages: 0,
             retired: false,
-            orphaned: false,
+            tenancy: Tenancy::default(),
             tight: None,
         }
     }
@@ -70,8 +70,7 @@ impl Inner {
 
     /// Whether the last thing that kept an orphaned cache has just come home; true once.
     pub(super) fn ended(&mut self) -> bool {
-        let ended = self.orphaned && !self.in_use();
-        self.orphaned &= !ended;
-        ended
+        let in_use = self.in_use();
+        self.tenancy.ends(in_use)
     }
 }

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod inner;
+mod tenancy;
 mod want;
 
 pub(crate) use want::{Shortage, Supply, Want};
@@ -279,8 +280,8 @@ impl Node {
     /// Declares that no handle is left. Whether something is still out, so that its return ends the cache.
     pub(crate) fn orphan(&self) -> bool {
         let mut inner = self.inner.lock();
-        inner.orphaned = inner.in_use();
-        inner.orphaned
+        let in_use = inner.in_use();
+        inner.tenancy.orphan(in_use)
     }
 
     pub(crate) fn counts(&self) -> NodeCounts {
