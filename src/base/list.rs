@@ -181,7 +181,7 @@ mod tests {
 
         unsafe fn links(node: NonNull<Item>) -> NonNull<Links<Item>> {
             // SAFETY: the node is valid, so its field is within the same allocation.
-            unsafe { NonNull::new_unchecked(&raw mut (*node.as_ptr()).links) }
+            unsafe { node.byte_add(core::mem::offset_of!(Item, links)) }.cast()
         }
     }
 
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn behaves_like_a_deque_with_removal() {
         let mut list = List::new();
-        let mut model = std::collections::VecDeque::new();
+        let mut model = alloc::collections::VecDeque::new();
         let mut nodes = std::collections::HashMap::new();
         let mut seed = 1_u32;
         for value in 0..4000 {

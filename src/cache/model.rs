@@ -2,6 +2,8 @@
 //!
 //! The words are the real ones, [`Tightness`] and [`Tenancy`]; the steps are those of `limit`, `alloc`, `free`
 //! and `drain`, in their order.
+#![cfg(all(test, loom))]
+#![forbid(unsafe_code)]
 
 use loom::sync::Arc;
 use loom::thread;

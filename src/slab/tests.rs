@@ -1,6 +1,6 @@
 //! Random takes and puts against a plain model of what is out.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
 
 use super::{Blueprint, Fresh, Misfit, OwnerPtr, PutEffect, SlabSet, Slot, Surplus};
 use crate::base::layout::{Geometry, PAGE_SIZE};
@@ -66,13 +66,18 @@ fn stamp(slot: &Slot, size: usize, byte: u8) {
     // SAFETY: the token owns the slot, which is `size` bytes long.
     unsafe { slot.as_ptr().write(byte) };
     // SAFETY: as above.
-    unsafe { slot.as_ptr().add(size - 1).write(byte) };
+    let last = unsafe { slot.as_ptr().add(size - 1) };
+    // SAFETY: as above.
+    unsafe { last.write(byte) };
 }
 
 fn check_stamp(slot: &Slot, size: usize, byte: u8) {
     // SAFETY: the token owns the slot, whose first and last bytes `stamp` wrote.
-    let seen = unsafe { [slot.as_ptr().read(), slot.as_ptr().add(size - 1).read()] };
-    assert_eq!(seen, [byte, byte]);
+    assert_eq!(unsafe { slot.as_ptr().read() }, byte);
+    // SAFETY: as above.
+    let last = unsafe { slot.as_ptr().add(size - 1) };
+    // SAFETY: as above.
+    assert_eq!(unsafe { last.read() }, byte);
 }
 
 fn random_operations(size: usize, align: usize, order: u8) {
@@ -86,7 +91,7 @@ fn random_operations(size: usize, align: usize, order: u8) {
         (seed >> 33) as usize
     };
     for round in 0..600_usize {
-        let byte = (round % 251) as u8;
+        let byte = u8::try_from(round % 251).expect("below 251");
         if next() % 3 > 0 {
             let want = next() % 90;
             let mut got = Vec::new();
@@ -203,7 +208,9 @@ fn what_fits_nowhere_is_told_and_changes_nothing() {
     let double = unsafe { Slot::from_ptr(addr) };
     assert_eq!(f.set.put(double), Err(Misfit::DoubleFree));
     // SAFETY: not so: the address is inside a slot.
-    let interior = unsafe { Slot::from_ptr(slots[0].as_ptr().add(8)) };
+    let inside = unsafe { slots[0].as_ptr().add(8) };
+    // SAFETY: as above.
+    let interior = unsafe { Slot::from_ptr(inside) };
     assert_eq!(f.set.put(interior), Err(Misfit::Interior));
     let mut other = Fixture::new(240, 8, 0);
     other.grow();
