@@ -26,6 +26,8 @@ pub(crate) trait CacheOps: Send + Sync {
     fn thread_exit(&self, local: usize, kill: &mut dyn FnMut() -> [Option<Sheaf>; 2]);
     /// Takes all locks of the cache, in their order.
     fn hold_locks(&self) -> Vec<HeldLock<'_>>;
+    /// In a forked child, for all caches before any is taken over: whoever was moving slots is not there.
+    fn forget_movers(&self);
     /// In a forked child: takes back what threads had parked that the child does not have.
     fn take_over_after_fork(&self);
 }

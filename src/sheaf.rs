@@ -11,7 +11,6 @@ use crate::slab::Slot;
 pub(crate) struct Sheaf {
     slots: Vec<Slot>,
     capacity: usize,
-    cold: bool,
 }
 
 impl Sheaf {
@@ -19,26 +18,18 @@ impl Sheaf {
     pub(crate) fn try_new(capacity: usize) -> Option<Self> {
         let mut slots = Vec::new();
         slots.try_reserve_exact(capacity).ok()?;
-        Some(Self {
-            slots,
-            capacity,
-            cold: false,
-        })
+        Some(Self { slots, capacity })
     }
 
     /// A sheaf from an array that was a sheaf's before; see [`Sheaf::into_parts`].
-    pub(crate) fn from_parts(slots: Vec<Slot>, capacity: usize, cold: bool) -> Self {
+    pub(crate) fn from_parts(slots: Vec<Slot>, capacity: usize) -> Self {
         debug_assert!(slots.len() <= capacity && capacity <= slots.capacity());
-        Self {
-            slots,
-            capacity,
-            cold,
-        }
+        Self { slots, capacity }
     }
 
-    /// The array, the capacity, and whether slots may be cold.
-    pub(crate) fn into_parts(mut self) -> (Vec<Slot>, usize, bool) {
-        (core::mem::take(&mut self.slots), self.capacity, self.cold)
+    /// The array and the capacity.
+    pub(crate) fn into_parts(mut self) -> (Vec<Slot>, usize) {
+        (core::mem::take(&mut self.slots), self.capacity)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -59,15 +50,6 @@ impl Sheaf {
 
     pub(crate) fn is_full(&self) -> bool {
         self.slots.len() >= self.capacity
-    }
-
-    /// Whether some of the slots may not be resident.
-    pub(crate) fn is_cold(&self) -> bool {
-        self.cold && !self.slots.is_empty()
-    }
-
-    pub(crate) fn set_cold(&mut self, cold: bool) {
-        self.cold = cold;
     }
 
     /// Puts a slot on top; gives it back if the sheaf is full.
@@ -96,14 +78,12 @@ impl Sheaf {
     /// Moves slots from the top of `other` until it is empty or this one is full.
     pub(crate) fn take_from(&mut self, other: &mut Self) {
         let n = self.room().min(other.len());
-        self.cold = (self.cold && !self.slots.is_empty()) || other.cold;
         self.slots
             .extend(other.slots.drain(other.slots.len() - n..));
     }
 
     /// Takes every slot out, lowest first.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Slot> {
-        self.cold = false;
         self.slots.drain(..)
     }
 

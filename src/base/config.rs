@@ -18,6 +18,9 @@ pub(crate) const MAX_BARN: usize = 64;
 /// Partial slabs up to which a pool may be asked to keep empty ones.
 pub(crate) const MAX_MIN_PARTIAL: usize = 1 << 16;
 
+/// Bytes of a reserve: half of the address space, of which no machine has as much.
+pub(crate) const MAX_RESERVE: usize = 1 << 46;
+
 /// Bytes of a pool's name: a line of slabinfo must stay readable.
 pub(crate) const MAX_NAME: usize = 64;
 
@@ -104,6 +107,10 @@ impl Options {
         if limit == 0 {
             return Err(BuildError::Limit { value: 0, min: 1 });
         }
+        let most = MAX_RESERVE / geometry.stride;
+        at_most(self.reserve, most, |value, max| {
+            BuildError::ReserveTooLarge { value, max }
+        })?;
         at_most(self.reserve, limit, |value, limit| BuildError::Reserve {
             value,
             limit,

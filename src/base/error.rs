@@ -261,6 +261,14 @@ pub enum BuildError {
         /// The smallest there is.
         min: usize,
     },
+    /// More is to be reserved than the address space holds.
+    #[error("a reserve of {value} objects is too large: the largest is {max}")]
+    ReserveTooLarge {
+        /// The reserve asked for.
+        value: usize,
+        /// The largest there is.
+        max: usize,
+    },
     /// More is to be reserved than may ever be used.
     #[error("a reserve of {value} objects exceeds the limit of {limit}")]
     Reserve {

@@ -103,6 +103,11 @@ impl Geometry {
         self.runs_of(order) * self.run_slots
     }
 
+    /// Bytes of a run.
+    pub(crate) const fn run_bytes(&self) -> usize {
+        self.run_pages * PAGE_SIZE
+    }
+
     /// Runs in a slab of `order`.
     pub(crate) const fn runs_of(&self, order: u8) -> usize {
         (1_usize << order) / self.run_pages

@@ -21,7 +21,7 @@ impl Cache {
             }
         }
         self.counters.add(Counter::AllocSlowpath, 1);
-        if self.is_tight() {
+        if self.tightness.parks_nothing() {
             return self.alloc_from_slab();
         }
         let Some(mine) = self.mine() else {
@@ -57,7 +57,7 @@ impl Cache {
         let Some(mut sheaf) = array else {
             return self.alloc_from_slab();
         };
-        match self.take_slots(|supply| self.refill(&mut sheaf, 1, supply)) {
+        match self.take_slots(|supply| self.refill(&mut sheaf, 1, false, supply)) {
             Ok(mut moving) => {
                 let slot = sheaf.pop();
                 self.install(mine, sheaf, &mut moving);
@@ -76,17 +76,25 @@ impl Cache {
         &'a self,
         sheaf: &mut Sheaf,
         n: usize,
+        borrowed: bool,
         supply: &mut Supply,
     ) -> Result<Moving<'a>, Shortage> {
         let mut moving = self.moving();
-        let want = Want {
-            min: n.saturating_sub(sheaf.len()),
-            max: sheaf.room(),
-        };
+        let want = self.want(sheaf, n, borrowed);
         let taken = self.node.refill(sheaf, want, supply)?;
         self.counters.add(Counter::SheafRefill, taken);
         moving.take_up(taken);
         Ok(moving)
+    }
+
+    /// What is missing until a sheaf holds `n` slots, and what it may take besides.
+    ///
+    /// In a pool with a limit a borrower takes no more than it needs: nobody finds what is left over in its hands.
+    pub(super) fn want(&self, sheaf: &Sheaf, n: usize, borrowed: bool) -> Want {
+        let min = n.saturating_sub(sheaf.len());
+        let exact = borrowed && self.is_limited();
+        let max = if exact { min } else { sheaf.room() };
+        Want { min, max }
     }
 
     /// Allocates one slot from what is at hand: the thread's sheaves, then the barn and the slabs if nobody

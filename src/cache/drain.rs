@@ -156,6 +156,10 @@ impl CacheOps for Cache {
         locks
     }
 
+    fn forget_movers(&self) {
+        self.tightness.forget_movers();
+    }
+
     fn take_over_after_fork(&self) {
         #[cfg(unix)]
         self.take_over();

@@ -78,7 +78,9 @@ extern "C" fn after_in_parent() {
 }
 
 extern "C" fn after_in_child() {
-    for cache in release() {
+    let caches = release();
+    caches.iter().for_each(|cache| cache.forget_movers());
+    for cache in caches {
         cache.take_over_after_fork();
     }
 }
@@ -86,7 +88,6 @@ extern "C" fn after_in_child() {
 impl Cache {
     /// Takes back what threads had parked that this process does not have.
     pub(super) fn take_over(&self) {
-        self.tightness.forget_movers();
         let mut locals = self.locals.lock();
         let (own, foreign) = mem::take(&mut locals.list)
             .into_iter()

@@ -31,7 +31,7 @@ impl Cache {
             }
         }
         self.counters.add(Counter::FreeSlowpath, 1);
-        if self.is_tight() {
+        if self.tightness.parks_nothing() {
             return self.free_to_slab(slot);
         }
         let Some(mine) = self.mine() else {

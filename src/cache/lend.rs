@@ -13,9 +13,9 @@ use super::{Cache, Failure, Handle};
 use crate::base::error::AllocErrorKind;
 use crate::hook::counter::Counter;
 use crate::local::{Held, Mine};
-use crate::node::{Supply, Want};
+use crate::node::Supply;
 use crate::sheaf::Sheaf;
-use crate::slab::{Slot, populate_slot};
+use crate::slab::Slot;
 use crate::sync::{Arc, AtomicUsize, Lock, Ordering};
 
 /// Slots left in one lent sheaf. Written by its borrower, read by whoever asks for stats.
@@ -111,8 +111,9 @@ impl Cache {
     fn sheaf_with(&self, n: usize) -> Result<(Sheaf, Moving<'_>), Failure> {
         let mine = self.mine();
         let mut moving = self.moving();
-        let sheaf = if n > self.config.sheaf_capacity {
-            self.oversize_sheaf(mine.as_ref(), n, &mut moving)
+        let oversize = n > self.config.sheaf_capacity;
+        let sheaf = if oversize || (self.is_limited() && n > 0) {
+            self.exact_sheaf(mine.as_ref(), n, oversize, &mut moving)
         } else {
             self.any_sheaf(mine.as_ref(), n, &mut moving)
         };
@@ -120,10 +121,7 @@ impl Cache {
         if sheaf.len() < n {
             // What is at hand would be in the way of others who look for slots, so it is put back before
             // anything is waited for; then all are taken at once.
-            let want = Want {
-                min: n - sheaf.len(),
-                max: sheaf.room(),
-            };
+            let want = self.want(&sheaf, n, true);
             match self.node.refill(&mut sheaf, want, &mut Supply::default()) {
                 Ok(taken) => {
                     self.counters.add(Counter::SheafRefill, taken);
@@ -132,7 +130,7 @@ impl Cache {
                 Err(_) => {
                     moving.flush(&mut sheaf);
                     drop(moving);
-                    match self.take_slots(|supply| self.refill(&mut sheaf, n, supply)) {
+                    match self.take_slots(|supply| self.refill(&mut sheaf, n, true, supply)) {
                         Ok(refilled) => moving = refilled,
                         Err(failure) => {
                             self.put_away_array(Some(sheaf));
@@ -142,27 +140,32 @@ impl Cache {
                 }
             }
         }
-        self.warm_up(&mut sheaf);
+        self.node.warm_up(&sheaf, &self.config.geometry);
         Ok((sheaf, moving))
     }
 
-    /// An array for exactly `n` slots, with what is at hand in it.
-    fn oversize_sheaf(
+    /// A sheaf with what is at hand of `n` slots and no more: for one that is larger than the pool's sheaves, and
+    /// where a limit makes what one borrower does not need another's refusal.
+    fn exact_sheaf(
         &self,
         mine: Option<&Mine>,
         n: usize,
+        oversize: bool,
         moving: &mut Moving<'_>,
     ) -> Option<Sheaf> {
-        let mut sheaf = self.array_of(n)?;
-        self.counters.add(Counter::SheafPrefillOversize, 1);
+        let mut sheaf = if oversize {
+            self.counters.add(Counter::SheafPrefillOversize, 1);
+            self.array_of(n)?
+        } else {
+            self.counters.add(Counter::SheafPrefillSlow, 1);
+            self.barn.get_empty().or_else(|| self.new_array())?
+        };
         if let Some(mine) = mine {
             self.gather(mine, n, moving, |slot| {
                 let pushed = sheaf.push(slot);
                 debug_assert!(pushed.is_ok(), "there is room for n slots");
             });
         }
-        // What threads and barn held may never have been used.
-        sheaf.set_cold(true);
         Some(sheaf)
     }
 
@@ -201,16 +204,6 @@ impl Cache {
         match spare {
             Some(spare) => held.replace_main(spare),
             None => held.take_main(),
-        }
-    }
-
-    /// Makes the slots of a sheaf resident.
-    fn warm_up(&self, sheaf: &mut Sheaf) {
-        if sheaf.is_cold() {
-            sheaf
-                .iter()
-                .for_each(|slot| populate_slot(slot, &self.config.geometry));
-            sheaf.set_cold(false);
         }
     }
 
@@ -304,8 +297,8 @@ impl Lent {
         if n > sheaf.capacity() {
             cache.widen(sheaf, n)?;
         }
-        let moving = cache.take_slots(|supply| cache.refill(sheaf, n, supply))?;
-        cache.warm_up(sheaf);
+        let moving = cache.take_slots(|supply| cache.refill(sheaf, n, true, supply))?;
+        cache.node.warm_up(sheaf, &cache.config.geometry);
         self.note();
         drop(moving);
         Ok(())

@@ -80,7 +80,7 @@ impl Drop for Moving<'_> {
 impl Cache {
     /// Begins to move slots. Before it: whatever takes the list of locals, as `mine` does.
     pub(super) fn moving(&self) -> Moving<'_> {
-        let counted = self.config.limit().is_some();
+        let counted = self.is_limited();
         if counted {
             self.tightness.start_moving();
         }
@@ -102,6 +102,10 @@ impl Cache {
         moving.leaving = true;
         self.tightness.start_leaving();
         moving
+    }
+
+    pub(super) fn is_limited(&self) -> bool {
+        self.config.limit().is_some()
     }
 
     /// Whether nothing is parked and nothing may be.
@@ -162,6 +166,7 @@ impl Cache {
             return false;
         };
         self.counters.add(Counter::LimitSearch, 1);
+        self.tightness.start_search();
         self.node.tighten(self.calm(locals.list.len()));
         self.barn.close();
         let mut to_slabs = |slots: &mut dyn Iterator<Item = Slot>| {

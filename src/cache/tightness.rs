@@ -8,6 +8,9 @@ use crate::sync::{AtomicUsize, Backoff, Ordering};
 pub(super) struct Tightness {
     /// Odd while the pool is tight.
     generation: AtomicUsize,
+    /// Not 0 from the beginning of a search until the pool is loose again. A hint that keeps threads from moving
+    /// slots which they could not park, so that a search need not wait for ever new ones.
+    searching: AtomicUsize,
     /// Threads that are moving slots.
     movers: AtomicUsize,
     /// Slots that they have in hand.
@@ -32,6 +35,7 @@ macro_rules! constructor {
             pub(super) $($const)? fn new() -> Self {
                 Self {
                     generation: AtomicUsize::new(0),
+                    searching: AtomicUsize::new(0),
                     movers: AtomicUsize::new(0),
                     transit: AtomicUsize::new(0),
                     leavers: AtomicUsize::new(0),
@@ -58,6 +62,18 @@ impl Tightness {
         before.is_tight() && self.generation() == before
     }
 
+    /// Whether a search is under way, or over and the pool tight.
+    pub(super) fn parks_nothing(&self) -> bool {
+        // Relaxed: a hint.
+        self.searching.load(Ordering::Relaxed) != 0
+    }
+
+    /// With the list of locals locked.
+    pub(super) fn start_search(&self) {
+        // Relaxed: a hint.
+        self.searching.store(1, Ordering::Relaxed);
+    }
+
     /// With the list of locals locked, when nothing is parked and nobody moves.
     pub(super) fn become_tight(&self) {
         // Release: pairs with the Acquire in `generation`; who sees it odd sees a node to which all slots that
@@ -70,6 +86,8 @@ impl Tightness {
         // Release: pairs with the Acquire in `generation`. Whoever looks into the node after something was
         // parked sees the change: the node's lock comes between.
         self.generation.fetch_add(1, Ordering::Release);
+        // Relaxed: a hint.
+        self.searching.store(0, Ordering::Relaxed);
     }
 
     pub(super) fn start_moving(&self) {

@@ -14,7 +14,9 @@
 //!    write back the very `top` that was read and touch nothing else.
 //! 2. Else use the place and write the new `top`, which clears the mark.
 //! 3. A signal handler that interrupts the owner in between reads a busy `top`, which both compares refuse:
-//!    as a signed number it is below every floor, as an unsigned one above every end.
+//!    as a signed number it is below every floor, as an unsigned one above every end. This does not cover a
+//!    handler that comes between the read of `top` and the mark: what it takes or puts, the owner does not see.
+//!    So allocation and free are not for signal handlers; a prefilled sheaf of their own is.
 //!
 //! Rules for a drainer:
 //! 4. Shut the gate, pass the heavy barrier, wait until `top` is not busy. From then on every operation of
@@ -147,9 +149,6 @@ impl<P: Place> Gate<P> {
         unsafe { self.push_within(&self.soft, full_fence, item) }
     }
 
-    /// # Safety
-    ///
-    /// The caller is the thread that owns the gate.
     /// As [`Gate::pop`] above a floor that the holder of the lock knows, whether or not the gate is open. The mark
     /// keeps a signal handler out.
     ///

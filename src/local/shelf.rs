@@ -20,7 +20,6 @@ pub(super) struct Shelf {
     main: Vec<Slot>,
     base: *mut SlotPlace,
     capacity: usize,
-    cold: bool,
     floor: *mut SlotPlace,
     spare: Option<Sheaf>,
     state: State,
@@ -44,7 +43,6 @@ impl Shelf {
             main: Vec::new(),
             base,
             capacity: 0,
-            cold: false,
             floor: base,
             spare: None,
             state: State::Open,
@@ -186,23 +184,23 @@ impl Shelf {
             unsafe { ptr::copy(self.floor, base, len) };
         }
         let mut slots = mem::take(&mut self.main);
-        let (capacity, cold) = (mem::take(&mut self.capacity), mem::take(&mut self.cold));
+        let capacity = mem::take(&mut self.capacity);
         // SAFETY: the first `len` places hold tokens, and `len <= capacity` (invariant 1).
         unsafe { slots.set_len(len) };
         self.base = ptr::NonNull::dangling().as_ptr();
         self.floor = self.base;
-        (capacity > 0).then(|| Sheaf::from_parts(slots, capacity, cold))
+        (capacity > 0).then(|| Sheaf::from_parts(slots, capacity))
     }
 
     /// Puts the array of a sheaf behind the gate, which has none. For the owner: writes `top`.
     fn attach_main(&mut self, local: &Local, sheaf: Sheaf) {
-        let (mut slots, capacity, cold) = sheaf.into_parts();
+        let (mut slots, capacity) = sheaf.into_parts();
         let len = slots.len();
         // SAFETY: 0 is in bounds; the tokens stay in the array, below the gate's top.
         unsafe { slots.set_len(0) };
         self.base = slots.as_mut_ptr().cast();
         self.floor = self.base;
-        (self.main, self.capacity, self.cold) = (slots, capacity, cold);
+        (self.main, self.capacity) = (slots, capacity);
         local.gate.set_top(self.floor.wrapping_add(len));
     }
 
@@ -225,8 +223,8 @@ pub(crate) struct Drain<'a, L> {
 impl<'a, L: AsRef<Local>> Drain<'a, L> {
     /// Shuts the gates of all `locals` and waits until their owners are outside. One drainer at a time.
     ///
-    /// `own` is the caller's own local among them; if a signal handler calls this while its thread is inside
-    /// that local, `None`: it cannot be waited for.
+    /// `own` is the caller's own local among them. `None` if a signal handler calls this while its thread is
+    /// inside that local, which cannot be waited for, or if the system has come to forbid the heavy barrier.
     pub(crate) fn begin(locals: &'a [L], own: Option<&Local>) -> Option<Self> {
         if own.is_some_and(|own| own.gate.is_busy()) {
             return None;
@@ -241,8 +239,10 @@ impl<'a, L: AsRef<Local>> Drain<'a, L> {
             }
             mode = Some(local.mode);
         }
-        if let Some(mode) = mode {
-            heavy_barrier(mode);
+        if mode.is_some_and(|mode| !heavy_barrier(mode)) {
+            // Nothing was taken, so the owners may go on as before.
+            locals.iter().for_each(|local| local.as_ref().unshut());
+            return None;
         }
         locals.iter().for_each(|local| local.as_ref().gate.settle());
         Some(Self { locals })
@@ -322,6 +322,15 @@ impl Local {
 }
 
 impl Local {
+    /// Undoes the shutting of a gate behind which nothing was touched.
+    fn unshut(&self) {
+        let mut shelf = self.shelf.lock();
+        if shelf.state == State::Shut {
+            shelf.state = State::Open;
+            shelf.reopen(self);
+        }
+    }
+
     /// Makes a new local, which holds nothing, one that parks nothing.
     pub(crate) fn start_tight(&self) {
         self.shelf.lock().state = State::Tight;

@@ -19,17 +19,21 @@ use inner::Inner;
 use want::Tight;
 
 use crate::base::config::Config;
-use crate::base::layout::PAGE_SIZE;
+use crate::base::layout::{Geometry, PAGE_SIZE};
 use crate::hook::counter::{Counter, Counters};
 use crate::page::{Hint, Source};
 use crate::sheaf::Sheaf;
-use crate::slab::{Blueprint, Fresh, Misfit, OwnerPtr, PutEffect, Slot, Surplus, Taken};
-use crate::sync::{Guard, Lock};
+use crate::slab::{
+    Blueprint, Fresh, Misfit, OwnerPtr, PutEffect, Slot, Surplus, Taken, populate_run_of,
+};
+use crate::sync::{AtomicUsize, Guard, Lock, Ordering};
 
 /// The slabs of one NUMA node.
 #[derive(Debug)]
 pub(crate) struct Node {
     inner: Lock<Inner>,
+    /// Runs that are set up and not known to be resident.
+    bare: AtomicUsize,
     blueprint: Blueprint,
     min_partial: usize,
     reserve: usize,
@@ -69,6 +73,7 @@ impl Node {
         };
         Self {
             inner: Lock::new(Inner::new(&blueprint)),
+            bare: AtomicUsize::new(0),
             blueprint,
             min_partial: config.min_partial,
             reserve: config.reserve,
@@ -89,16 +94,37 @@ impl Node {
         supply: &mut Supply,
     ) -> Result<usize, Shortage> {
         let below = sheaf.len();
-        let was_cold = sheaf.is_cold();
-        let Taken { count, cold } =
-            self.lock_with(supply)
-                .take(self.limit, want, supply, |slot| {
-                    let pushed = sheaf.push(slot);
-                    debug_assert!(pushed.is_ok(), "there was room for that many");
-                })?;
+        let mut inner = self.lock_with(supply);
+        let taken = inner.take(self.limit, want, supply, |slot| {
+            let pushed = sheaf.push(slot);
+            debug_assert!(pushed.is_ok(), "there was room for that many");
+        })?;
+        self.count_bare(taken);
+        drop(inner);
         sheaf.reverse_above(below);
-        sheaf.set_cold(was_cold || cold);
-        Ok(count)
+        Ok(taken.count)
+    }
+
+    /// Counts runs that were set up, with the lock held: whoever gets a slot of theirs sees the count.
+    fn count_bare(&self, taken: Taken) {
+        if taken.set_up > 0 {
+            // Relaxed: a count, and the lock orders it for all who get slots.
+            self.bare.fetch_add(taken.set_up, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes the slots of a sheaf resident.
+    pub(crate) fn warm_up(&self, sheaf: &Sheaf, geometry: &Geometry) {
+        // Relaxed: see `count_bare`.
+        if self.bare.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let warmed = sheaf
+            .iter()
+            .filter(|slot| populate_run_of(slot, geometry))
+            .count();
+        // Relaxed: as above.
+        self.bare.fetch_sub(warmed, Ordering::Relaxed);
     }
 
     /// Takes `n` slots one by one, or none.
@@ -109,9 +135,9 @@ impl Node {
         sink: impl FnMut(Slot),
     ) -> Result<(), Shortage> {
         let mut inner = self.lock_with(supply);
-        inner
-            .take(self.limit, Want::exactly(n), supply, sink)
-            .map(drop)
+        let taken = inner.take(self.limit, Want::exactly(n), supply, sink)?;
+        self.count_bare(taken);
+        Ok(())
     }
 
     /// Locks the node and brings new slabs in.
@@ -129,9 +155,10 @@ impl Node {
         let mut inner = self.inner.try_lock()?;
         let want = Want::exactly(1);
         // A shortage here is for a caller that may wait to do something about.
-        let _ = inner.take(self.limit, want, &Supply::default(), |taken| {
+        let taken = inner.take(self.limit, want, &Supply::default(), |taken| {
             slot = Some(taken);
         });
+        self.count_bare(taken.unwrap_or_default());
         slot
     }
 
@@ -208,6 +235,9 @@ impl Node {
         let Some(slab) = inner.slabs.pop_empty() else {
             return false;
         };
+        // Relaxed: see `count_bare`.
+        self.bare
+            .fetch_sub(inner.slabs.bare_runs(&slab), Ordering::Relaxed);
         counters.add(Counter::FreeSlab, 1);
         counters.add(Counter::FreeRemovePartial, 1);
         surplus

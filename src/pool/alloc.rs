@@ -54,6 +54,8 @@ impl<T> Pool<T> {
     /// Moves `value` into a slot that is at hand without waiting, or gives it back: the kernel's
     /// `GFP_NOWAIT`.
     ///
+    /// Not for signal handlers: see [`PrefilledSheaf`](crate::PrefilledSheaf).
+    ///
     /// Looks into the thread's sheaves, then into the barn and the slabs if nobody holds their locks. Never
     /// waits and never calls the page source; a slot in another thread's sheaf is not found.
     ///

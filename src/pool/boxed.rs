@@ -23,6 +23,10 @@ use crate::slab::Slot;
 ///
 /// # Real time
 ///
+/// A signal handler must not drop a box, nor allocate one from a pool: it may have interrupted its thread in the
+/// middle of doing so, and would corrupt the thread's sheaf. What it may use is a
+/// [`PrefilledSheaf`](crate::PrefilledSheaf) of its own.
+///
 /// A drop that finds the thread's sheaf full takes locks, and may give a slab back. Where that must not be,
 /// [`PrefilledSheaf::free`](crate::PrefilledSheaf::free) takes the box.
 ///

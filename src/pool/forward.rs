@@ -82,6 +82,7 @@ impl<T: Hash> Hash for PoolBox<T> {
     }
 }
 
+/// Every method forwards, since a hasher may treat numbers otherwise than their bytes.
 impl<T: Hasher> Hasher for PoolBox<T> {
     fn finish(&self) -> u64 {
         (**self).finish()
@@ -89,6 +90,54 @@ impl<T: Hasher> Hasher for PoolBox<T> {
 
     fn write(&mut self, bytes: &[u8]) {
         (**self).write(bytes);
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        (**self).write_u8(value);
+    }
+
+    fn write_u16(&mut self, value: u16) {
+        (**self).write_u16(value);
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        (**self).write_u32(value);
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        (**self).write_u64(value);
+    }
+
+    fn write_u128(&mut self, value: u128) {
+        (**self).write_u128(value);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        (**self).write_usize(value);
+    }
+
+    fn write_i8(&mut self, value: i8) {
+        (**self).write_i8(value);
+    }
+
+    fn write_i16(&mut self, value: i16) {
+        (**self).write_i16(value);
+    }
+
+    fn write_i32(&mut self, value: i32) {
+        (**self).write_i32(value);
+    }
+
+    fn write_i64(&mut self, value: i64) {
+        (**self).write_i64(value);
+    }
+
+    fn write_i128(&mut self, value: i128) {
+        (**self).write_i128(value);
+    }
+
+    fn write_isize(&mut self, value: isize) {
+        (**self).write_isize(value);
     }
 }
 
@@ -117,6 +166,10 @@ impl<T: Iterator> Iterator for PoolBox<T> {
 impl<T: DoubleEndedIterator> DoubleEndedIterator for PoolBox<T> {
     fn next_back(&mut self) -> Option<T::Item> {
         (**self).next_back()
+    }
+
+    fn nth_back(&mut self, n: usize) -> Option<T::Item> {
+        (**self).nth_back(n)
     }
 }
 

@@ -37,7 +37,8 @@ use crate::hook::counter::Stats;
 /// # Real time
 ///
 /// An allocation that finds the thread's sheaves empty takes locks, and may call the page source. Code that
-/// must not block takes from a [`PrefilledSheaf`].
+/// must not block takes from a [`PrefilledSheaf`]. So does a signal handler, from one of its own: to use a pool or
+/// to drop a box in a handler corrupts the sheaf of the thread that it interrupted.
 ///
 /// # Examples
 ///

@@ -4,7 +4,7 @@ use core::ptr::NonNull;
 
 use super::header::{Run, fixed, page_start};
 use super::slot::Slot;
-use crate::base::layout::{Geometry, PAGE_SIZE};
+use crate::base::layout::Geometry;
 use crate::page;
 use crate::sync::Ordering;
 
@@ -13,33 +13,27 @@ pub(crate) fn owner_of(slot: &Slot) -> *const () {
     fixed(Run::of(slot).slab()).owner
 }
 
-/// Makes a free slot's memory resident, so that using it does not fault. May call the system; where that
-/// cannot help, bytes of the slot are overwritten.
-pub(crate) fn populate_slot(slot: &Slot, geometry: &Geometry) {
+/// Makes the run of a free slot resident, so that using its slots does not fault; whether the whole run became
+/// so just now. May call the system; where that cannot help, bytes of the slot are overwritten.
+pub(crate) fn populate_run_of(slot: &Slot, geometry: &Geometry) -> bool {
     let run = Run::of(slot);
-    let start = slot.addr() % PAGE_SIZE;
-    let end = start + geometry.size;
-    if run.is_populated(end) {
-        return;
+    let len = geometry.run_bytes();
+    if run.is_populated(len) {
+        return false;
     }
-    // Everything from the mark up to this slot's end, neighbours included: what they hold does not change.
-    let mark = run.populated();
-    // Relaxed: see `is_populated`.
-    let seen = mark.load(Ordering::Relaxed) as usize;
-    let gap = (start + geometry.size).saturating_sub(seen);
-    // SAFETY: the range lies within the run that holds the slot, and the slab stands while a slot is out.
-    let populated = unsafe { page::populate_shared(run.start_at(seen), gap) };
-    if populated {
+    // SAFETY: the run stands while a slot of it is out.
+    if unsafe { page::populate_shared(run.start(), len) } {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "runs are at most 32 MiB long"
         )]
-        // Relaxed: see `is_populated`.
-        mark.fetch_max(end as u32, Ordering::Relaxed);
-    } else {
-        // SAFETY: the slot is owned by whoever holds its token, and holds no value.
-        unsafe { page::touch(slot.as_ptr(), geometry.size) };
+        // Relaxed: see `Run::is_populated`.
+        let before = run.populated().fetch_max(len as u32, Ordering::Relaxed);
+        return (before as usize) < len;
     }
+    // SAFETY: the slot is owned by whoever holds its token, and holds no value.
+    unsafe { page::touch(slot.as_ptr(), geometry.size) };
+    false
 }
 
 /// What an arbitrary address is to a slab.

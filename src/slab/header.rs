@@ -148,11 +148,9 @@ impl Run {
         self.populated().load(Ordering::Relaxed) as usize >= end
     }
 
-    /// The address `offset` bytes into the run, which must be at least that long.
-    pub(super) fn start_at(self, offset: usize) -> NonNull<u8> {
-        // Never dereferenced, so wrapping does no harm.
-        let start = self.0.cast::<u8>().as_ptr().wrapping_add(offset);
-        NonNull::new(start).unwrap_or(self.0.cast())
+    /// The first byte of the run.
+    pub(super) fn start(self) -> NonNull<u8> {
+        self.0.cast()
     }
 
     /// # Safety

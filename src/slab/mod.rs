@@ -46,7 +46,7 @@ mod slot;
 mod tests;
 
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
-pub(crate) use address::{Located, locate, owner_of, populate_slot};
+pub(crate) use address::{Located, locate, owner_of, populate_run_of};
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 pub(crate) use block::Block;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]

@@ -46,8 +46,8 @@ pub(crate) struct SlabSet {
 pub(crate) struct Taken {
     /// Slots taken.
     pub(crate) count: usize,
-    /// Whether some of them are not known to be resident.
-    pub(crate) cold: bool,
+    /// Runs that were set up for them, of which nothing is known to be resident.
+    pub(crate) set_up: usize,
 }
 
 /// What a [`SlabSet::put`] did to the slab.
@@ -135,7 +135,7 @@ impl SlabSet {
             let Some(slab) = self.fullest() else { break };
             let part = self.take_from(slab, n - taken.count, &mut sink);
             taken.count += part.count;
-            taken.cold |= part.cold;
+            taken.set_up += part.set_up;
             self.relist(slab);
         }
         self.out += taken.count;
@@ -165,12 +165,11 @@ impl SlabSet {
             if state.run_hint == state.ready {
                 self.set_up_run(slab, state.ready, state.colour);
                 state.ready += 1;
+                taken.set_up += 1;
             }
             // SAFETY: runs below `ready` are set up.
             let run = unsafe { header::run(slab, &self.geometry, state.run_hint) };
-            let part = self.take_from_run(run, n - taken.count, sink);
-            taken.count += part.count;
-            taken.cold |= part.cold;
+            taken.count += self.take_from_run(run, n - taken.count, sink);
             if taken.count < n {
                 state.run_hint += 1;
             }
@@ -194,24 +193,23 @@ impl SlabSet {
             .expect("the entry was written when the slab was made, so its memory is there");
     }
 
-    fn take_from_run(&mut self, run: Run, n: usize, sink: &mut impl FnMut(Slot)) -> Taken {
+    fn take_from_run(&mut self, run: Run, n: usize, sink: &mut impl FnMut(Slot)) -> usize {
         // SAFETY: `&mut self` is the lock, and this is the only reference until the function returns.
         let state = unsafe { run.state() };
         // SAFETY: as above; runs are set up with this number of words.
         let bits = unsafe { run.bits(bitmap_words(self.geometry.run_slots)) };
         let mut count = 0;
-        let mut last = 0;
         let mut word = state.hint as usize;
         while state.free > 0 && count < n {
             let mut free = bits[word];
             while free != 0 && count < n {
-                last = word * 64 + free.trailing_zeros() as usize;
+                let index = word * 64 + free.trailing_zeros() as usize;
                 free &= free - 1;
                 state.free -= 1;
                 count += 1;
                 // SAFETY: the bit was set, so the slot is free and has no token (invariant 2); it is
                 // cleared below, before anybody else can look.
-                sink(unsafe { run.slot(&self.geometry, last) });
+                sink(unsafe { run.slot(&self.geometry, index) });
             }
             bits[word] = free;
             if free == 0 {
@@ -224,11 +222,7 @@ impl SlabSet {
         )]
         let hint = word as u32;
         state.hint = hint;
-        let end = run.first() + last * self.geometry.stride + self.geometry.size;
-        Taken {
-            count,
-            cold: count > 0 && !run.is_populated(end),
-        }
+        count
     }
 
     /// Puts a slot back into its slab.
@@ -297,6 +291,18 @@ impl SlabSet {
         self.slots -= total as usize;
         self.pages -= 1 << order;
         Some(slab)
+    }
+
+    /// Runs of a slab that are set up and not known to be resident.
+    pub(crate) fn bare_runs(&self, slab: &Slab) -> usize {
+        // SAFETY: the slab stands, and `&self` is the lock, which is only borrowed to read.
+        let ready = unsafe { header::state(slab.node()) }.ready;
+        let is_bare = |index: &u32| {
+            // SAFETY: runs below `ready` are set up.
+            let run = unsafe { header::run(slab.node(), &self.geometry, *index) };
+            !run.is_populated(self.geometry.run_bytes())
+        };
+        (0..ready).filter(is_bare).count()
     }
 
     /// Slots of the slab that [`SlabSet::pop_empty`] would give.

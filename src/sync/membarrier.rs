@@ -3,18 +3,23 @@
 //! Linux runs a full fence on every processor that runs a thread of this process when asked by
 //! `membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)`. A process registers for it once, and children made by
 //! `fork` stay registered. Where the call is missing (other systems, kernels before 4.14, a sandbox that
-//! forbids it) both halves are ordinary fences and every gate stays on its slow side.
+//! forbids it) both halves are ordinary fences and every gate stays on its slow side. A sandbox that is entered
+//! after the first pool was built and forbids the call leaves the gates of older pools as they are: nobody can
+//! drain other threads' sheaves any more, which costs memory and no more than that.
 //!
 //! With `SHEAVES_BARRIER=fence` in its environment a process uses the fences even where the call is there: for
 //! tests, and for processors set aside for real-time work, which a `membarrier` would interrupt. Any other value
 //! changes nothing; the variable is read once, when the first pool is built.
 
-use super::OnceLock;
+use super::{AtomicU32, OnceLock, Ordering};
 
 /// Names the slower variant; see the module.
 const VARIABLE: &str = "SHEAVES_BARRIER";
 
-/// How the two halves of the asymmetric barrier are made; one answer for the life of a process.
+/// Whether `membarrier` was refused after the process had registered for it.
+static REFUSED: AtomicU32 = AtomicU32::new(0);
+
+/// How the two halves of the asymmetric barrier are made; one answer for the life of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BarrierMode {
     /// Light half: a compiler fence. Heavy half: `membarrier`.
@@ -27,6 +32,10 @@ impl BarrierMode {
     /// The mode of this process; the first call registers with the kernel.
     pub(crate) fn detect() -> Self {
         static MODE: OnceLock<BarrierMode> = OnceLock::new();
+        // Relaxed: it orders nothing.
+        if REFUSED.load(Ordering::Relaxed) != 0 {
+            return Self::Fence;
+        }
         *MODE.get_or_init(|| {
             let asked_for_fences = std::env::var_os(VARIABLE).is_some_and(|value| value == "fence");
             if !asked_for_fences && imp::register() {
@@ -44,10 +53,23 @@ impl BarrierMode {
 
 /// Orders all of this thread's earlier stores before all loads that other threads make after their light
 /// half. Costs some microseconds in membarrier mode.
-pub(crate) fn heavy_barrier(mode: BarrierMode) {
+///
+/// `false` if the system refuses although the process is registered: a sandbox that was entered later. Then
+/// nothing is ordered, and pools that are built from now on use fences.
+pub(crate) fn heavy_barrier(mode: BarrierMode) -> bool {
     match mode {
-        BarrierMode::Membarrier => imp::membarrier(),
-        BarrierMode::Fence => super::full_fence(),
+        BarrierMode::Membarrier => {
+            let passed = imp::membarrier();
+            if !passed {
+                // Relaxed: it orders nothing.
+                REFUSED.store(1, Ordering::Relaxed);
+            }
+            passed
+        }
+        BarrierMode::Fence => {
+            super::full_fence();
+            true
+        }
     }
 }
 
@@ -64,14 +86,8 @@ mod imp {
             && call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0
     }
 
-    pub(super) fn membarrier() {
-        let result = call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-        // Going on without the barrier could hand a slot out twice; the kernel gives no reason to fail once
-        // registration has succeeded.
-        assert!(
-            result == 0,
-            "membarrier failed after it had been registered"
-        );
+    pub(super) fn membarrier() -> bool {
+        call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0
     }
 }
 
@@ -81,7 +97,7 @@ mod imp {
         false
     }
 
-    pub(super) fn membarrier() {
-        super::super::full_fence();
+    pub(super) fn membarrier() -> bool {
+        false
     }
 }

@@ -65,8 +65,9 @@ pub(crate) fn full_fence() {
     fence(Ordering::SeqCst);
 }
 
-pub(crate) fn heavy_barrier(_mode: BarrierMode) {
+pub(crate) fn heavy_barrier(_mode: BarrierMode) -> bool {
     fence(Ordering::SeqCst);
+    true
 }
 
 /// See `real.rs`; a loop that waits must yield or loom explores it for ever.

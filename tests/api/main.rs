@@ -8,6 +8,7 @@ mod boxed;
 mod bulk;
 mod collections;
 mod errors;
+mod fixed;
 mod kernel;
 mod lifecycle;
 mod limits;
