@@ -32,6 +32,9 @@ pub(crate) trait Sink {
 impl Cache {
     /// Allocates `n` slots into `sink`, or none.
     pub(crate) fn alloc_bulk(&self, n: usize, sink: &mut impl Sink) -> Result<(), Failure> {
+        if n == 0 {
+            return Ok(());
+        }
         let mine = self.mine();
         let mut moving = self.moving();
         let got = mine.as_ref().map_or(0, |mine| {
