@@ -17,6 +17,7 @@
 //! (`own`). The slot or block that comes home last ends it.
 
 mod alloc;
+#[cfg(feature = "allocator-api2-02")]
 mod blocks;
 mod bulk;
 mod drain;

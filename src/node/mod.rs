@@ -282,6 +282,7 @@ impl Node {
     }
 
     /// Counts a block of pages in.
+    #[cfg(feature = "allocator-api2-02")]
     pub(crate) fn add_block(&self, pages: usize) {
         let mut inner = self.inner.lock();
         inner.blocks += 1;
@@ -289,6 +290,7 @@ impl Node {
     }
 
     /// Counts a block of pages out; whether the cache ends with it.
+    #[cfg(feature = "allocator-api2-02")]
     pub(crate) fn remove_block(&self, pages: usize) -> bool {
         let mut inner = self.inner.lock();
         inner.blocks -= 1;

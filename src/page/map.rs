@@ -69,6 +69,7 @@ impl Entry {
     }
 
     /// The id of the cache; 0 if there is none.
+    #[cfg(any(test, feature = "allocator-api2-02"))]
     #[inline(always)]
     pub(crate) const fn id(self) -> u32 {
         self.0 & !Self::TAIL

@@ -5,6 +5,7 @@
 //! dropped before its slot is given back, so no code of a user's type runs inside the engine.
 
 mod alloc;
+#[cfg(feature = "allocator-api2-02")]
 mod allocator;
 mod boxed;
 mod builder;

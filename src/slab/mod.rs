@@ -29,7 +29,10 @@
 
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod address;
-#[cfg(not(all(loom, any(test, feature = "loom"))))]
+#[cfg(all(
+    feature = "allocator-api2-02",
+    not(all(loom, any(test, feature = "loom")))
+))]
 mod block;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod comers;
@@ -47,7 +50,10 @@ mod tests;
 
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 pub(crate) use address::{Located, locate, owner_of, populate_run_of};
-#[cfg(not(all(loom, any(test, feature = "loom"))))]
+#[cfg(all(
+    feature = "allocator-api2-02",
+    not(all(loom, any(test, feature = "loom")))
+))]
 pub(crate) use block::Block;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 pub(crate) use comers::{Blueprint, Fresh, Surplus};
