@@ -11,6 +11,7 @@
     allow(
         dead_code,
         unused_imports,
+        unreachable_pub,
         reason = "a model build compiles the lower layers only"
     )
 )]
@@ -35,6 +36,8 @@ mod node;
 // Of the layers that stand on pages a model build has the protocols only.
 #[cfg(all(loom, any(test, feature = "loom")))]
 mod node {
+    #[cfg(test)]
+    mod model;
     pub(crate) mod tenancy;
 }
 
