@@ -9,58 +9,48 @@ use core::ptr;
 use super::Cache;
 use super::bulk::Batch;
 use crate::hook::report::{Report, ReportKind};
-use crate::local;
+use crate::local::{self, Local};
 use crate::page::{Entry, page_map};
 use crate::slab::{Slot, owner_of};
 use crate::sync::Arc;
 
+/// The running thread's local for a cache, if its table points to it.
+#[inline(always)]
+fn owned<'a>(id: u32) -> Option<&'a Local> {
+    // SAFETY: entries of the table point to the bootstrap local, which is static, or to a local that the
+    // thread owns and repoints the table from before it frees it; the callers use it at once.
+    let local = unsafe { &*local::entry(id) };
+    (local.id() == id).then_some(local)
+}
+
 #[inline(always)]
 pub(super) fn pop(id: u32) -> Option<Slot> {
-    let local = local::entry(id);
-    // SAFETY: entries of the table point to the bootstrap local, which is static, or to a local that the
-    // thread owns and repoints the table from before it frees it.
-    let local = unsafe { &*local };
-    if local.id() != id {
-        return None;
-    }
     // SAFETY: a local with a cache's id is in the table of the thread that owns it only.
-    unsafe { local.pop() }
+    unsafe { owned(id)?.pop() }
 }
 
 #[inline(always)]
 pub(super) fn push(id: u32, slot: Slot) -> Result<(), Slot> {
-    let local = local::entry(id);
-    // SAFETY: as in `pop`.
-    let local = unsafe { &*local };
-    if local.id() != id {
-        return Err(slot);
+    match owned(id) {
+        // SAFETY: as in `pop`.
+        Some(local) => unsafe { local.push(slot) },
+        None => Err(slot),
     }
-    // SAFETY: as in `pop`.
-    unsafe { local.push(slot) }
 }
 
 /// As [`pop`], where there is no `membarrier`.
 pub(super) fn pop_fenced(id: u32) -> Option<Slot> {
-    let local = local::entry(id);
     // SAFETY: as in `pop`.
-    let local = unsafe { &*local };
-    if local.id() != id {
-        return None;
-    }
-    // SAFETY: as in `pop`.
-    unsafe { local.pop_fenced() }
+    unsafe { owned(id)?.pop_fenced() }
 }
 
 /// As [`push`], where there is no `membarrier`.
 pub(super) fn push_fenced(id: u32, slot: Slot) -> Result<(), Slot> {
-    let local = local::entry(id);
-    // SAFETY: as in `pop`.
-    let local = unsafe { &*local };
-    if local.id() != id {
-        return Err(slot);
+    match owned(id) {
+        // SAFETY: as in `pop`.
+        Some(local) => unsafe { local.push_fenced(slot) },
+        None => Err(slot),
     }
-    // SAFETY: as in `pop`.
-    unsafe { local.push_fenced(slot) }
 }
 
 /// Frees a slot that the fast path could not.
