@@ -9,7 +9,7 @@ const OWN: &str = "tests/tidy/";
 const MARKS: [&str; 6] = ["TODO", "FIXME", "XXX", "todo!", "unimplemented!", "dbg!"];
 
 /// Absolute paths that exist on one machine only.
-const MACHINE_PATHS: [&str; 4] = ["/work", "/root", "/home", "/tmp/team"];
+const MACHINE_PATHS: [&str; 3] = ["/root", "/home", "/Users"];
 
 const ENDINGS: [&str; 8] = ["rs", "md", "toml", "yml", "sh", "stderr", "csv", "json"];
 
@@ -62,14 +62,14 @@ fn no_marks_and_no_machine_paths() {
 #[test]
 fn marks_and_paths_are_told() {
     let bad = "// TODO: x\nlet a = (FIXME);\n    todo!();\n    unimplemented!(\"x\");\ndbg!(x)\n\
-               cd /work/main\n`/root`\n\"/tmp/team/x\"\n// XXX";
+               cd /home/me\n`/root`\n\"/Users/x\"\n// XXX";
     assert_lines(&check("x.rs", bad), &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
 }
 
 #[test]
 fn other_words_pass() {
-    let good = "TODOS, todo, mytodo!, XXXL, a-XXX-b\nsrc/root.rs, ../work, https://x.org/work\n\
-                /workspace, /rootless, $dir/work, ${top}/work, /tmp/x, at/work";
-    let good = good.replace("$dir/work", "dir/work");
+    let good = "TODOS, todo, mytodo!, XXXL, a-XXX-b\nsrc/root.rs, ../home, https://x.org/home\n\
+                /homestead, /rootless, $dir/home, ${top}/home, /tmp/x, at/home";
+    let good = good.replace("$dir/home", "dir/home");
     assert_lines(&check("x.rs", &good), &[]);
 }
