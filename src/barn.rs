@@ -86,10 +86,12 @@ impl Barn {
     /// Puts a sheaf with slots among the full ones; gives it back if there is no room.
     pub(crate) fn put_full(&self, sheaf: Sheaf) -> Result<(), Sheaf> {
         // Relaxed: a hint; decided again under the lock.
-        if self.nr_full.load(Ordering::Relaxed) >= self.max_full || !self.make_room() {
+        if self.nr_full.load(Ordering::Relaxed) >= self.max_full {
             return Err(sheaf);
         }
-        let mut stacks = self.stacks.lock();
+        let Some(mut stacks) = self.lock_with_room() else {
+            return Err(sheaf);
+        };
         if stacks.closed || stacks.full.len() >= self.max_full {
             return Err(sheaf);
         }
@@ -102,10 +104,12 @@ impl Barn {
     /// Puts an empty sheaf among the empty ones; gives it back if there is no room.
     pub(crate) fn put_empty(&self, sheaf: Sheaf) -> Result<(), Sheaf> {
         // Relaxed: a hint; decided again under the lock.
-        if self.nr_empty.load(Ordering::Relaxed) >= self.max_empty || !self.make_room() {
+        if self.nr_empty.load(Ordering::Relaxed) >= self.max_empty {
             return Err(sheaf);
         }
-        let mut stacks = self.stacks.lock();
+        let Some(mut stacks) = self.lock_with_room() else {
+            return Err(sheaf);
+        };
         if stacks.closed || stacks.empty.len() >= self.max_empty {
             return Err(sheaf);
         }
@@ -177,27 +181,31 @@ impl Barn {
         (stacks.full.len(), stacks.empty.len(), stacks.slots)
     }
 
-    /// Whether the stacks have the memory they need, asked for outside the lock when first needed.
+    /// Locks the stacks once they have the memory they need, asked for outside the lock when first needed; `None`
+    /// where there is none.
     ///
     /// A pool that is never contended by more sheaves than a thread keeps never pays for its barn.
-    fn make_room(&self) -> bool {
-        if self.stacks.lock().has_room(self) {
-            return true;
-        }
-        let mut new = Stacks::default();
-        let full = new.full.try_reserve_exact(self.max_full);
-        let empty = new.empty.try_reserve_exact(self.max_empty);
-        if full.is_err() || empty.is_err() {
-            return false;
-        }
-        let mut stacks = self.stacks.lock();
-        if !stacks.has_room(self) {
-            // Nothing was ever put in: putting needs room.
-            new.closed = stacks.closed;
-            core::mem::swap(&mut *stacks, &mut new);
+    fn lock_with_room(&self) -> Option<Guard<'_, Stacks>> {
+        let stacks = self.stacks.lock();
+        if stacks.has_room(self) {
+            return Some(stacks);
         }
         drop(stacks);
-        true
+        self.make_room()
+    }
+
+    #[cold]
+    fn make_room(&self) -> Option<Guard<'_, Stacks>> {
+        let mut new = Stacks::default();
+        new.full.try_reserve_exact(self.max_full).ok()?;
+        new.empty.try_reserve_exact(self.max_empty).ok()?;
+        let mut stacks = self.stacks.lock();
+        if !stacks.has_room(self) {
+            // Nothing was ever put in: putting needs room. So what is replaced has no memory to free.
+            new.closed = stacks.closed;
+            *stacks = new;
+        }
+        Some(stacks)
     }
 
     fn looks_empty(count: &AtomicUsize) -> bool {

@@ -4,13 +4,19 @@
 //! rising order and never twice, so a stale id names nothing.
 #![forbid(unsafe_code)]
 
-use core::fmt;
+pub(crate) mod export;
+mod info;
+
+pub use info::{PoolInfo, SlabInfo};
 
 use crate::base::config::Config;
 use crate::base::error::BuildError;
 use crate::hook::counter::Stats;
+use crate::hook::exit::at_exit;
+use crate::hook::leaks::Leaks;
+use crate::hook::report::print;
 use crate::sheaf::Sheaf;
-use crate::sync::{Arc, Lock, Weak};
+use crate::sync::{Lock, OnceLock, Shared, Weak};
 
 /// Ids fill 31 bits: the page map needs the last one.
 const MAX_ID: u32 = u32::MAX >> 1;
@@ -19,17 +25,52 @@ const MAX_ID: u32 = u32::MAX >> 1;
 pub(crate) trait CacheOps: Send + Sync {
     fn config(&self) -> &Config;
     fn stats(&self) -> Stats;
+    /// Whether this is no pool's own cache, but one of those beside it that serve other layouts.
+    fn is_class(&self) -> bool;
+    /// Whether no handle is left and nothing is out: only whoever has it in hand keeps it.
+    fn is_over(&self) -> bool;
     /// Gives back every empty slab; the bytes given back.
     fn shrink(&self) -> usize;
+    /// The live objects.
+    fn leaks(&self) -> Leaks;
     /// A thread is on its way out: closes its local by `kill`, takes over what that gives, and forgets the
     /// local, which is told by its address.
     fn thread_exit(&self, local: usize, kill: &mut dyn FnMut() -> [Option<Sheaf>; 2]);
     /// Takes all locks of the cache, in their order.
     fn hold_locks(&self) -> Vec<HeldLock<'_>>;
+    /// Hands in the retired objects that have waited long enough, or all of them, and reaps those that no reader sees
+    /// any more.
+    #[cfg(feature = "rcu")]
+    fn reclaim(&self, all: bool) -> Reclaimed;
+    /// Waits until what was retired before is reaped. The caller may wait for reapers.
+    #[cfg(feature = "rcu")]
+    fn barrier(&self) -> Result<(), crate::base::error::BarrierError>;
     /// In a forked child, for all caches before any is taken over: whoever was moving slots is not there.
     fn forget_movers(&self);
     /// In a forked child: takes back what threads had parked that the child does not have.
     fn take_over_after_fork(&self);
+}
+
+/// What came of reclaiming.
+#[cfg(feature = "rcu")]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reclaimed {
+    /// Objects reaped.
+    pub(crate) objects: usize,
+    /// What the rest waits for, if anything is left.
+    pub(crate) due: Option<Due>,
+}
+
+/// What retired objects wait for, the nearest first.
+#[cfg(feature = "rcu")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Due {
+    /// Nothing: some were reaped, and there may be more.
+    Now,
+    /// A grace period.
+    Grace,
+    /// Their sheaf is not full, and will be old enough after this time.
+    Age(core::time::Duration),
 }
 
 /// A lock that is let go when dropped, of any kind.
@@ -88,7 +129,7 @@ pub(crate) fn unregister(id: u32) {
 }
 
 /// The cache with this id, if it lives.
-pub(crate) fn find(id: u32) -> Option<Arc<dyn CacheOps>> {
+pub(crate) fn find(id: u32) -> Option<Shared<dyn CacheOps>> {
     let registry = REGISTRY.lock();
     let at = registry
         .caches
@@ -98,7 +139,7 @@ pub(crate) fn find(id: u32) -> Option<Arc<dyn CacheOps>> {
 }
 
 /// Locks the registry; with it every live cache.
-pub(crate) fn hold() -> (HeldLock<'static>, Vec<Arc<dyn CacheOps>>) {
+pub(crate) fn hold() -> (HeldLock<'static>, Vec<Shared<dyn CacheOps>>) {
     let registry = REGISTRY.lock();
     let caches = registry
         .caches
@@ -108,16 +149,30 @@ pub(crate) fn hold() -> (HeldLock<'static>, Vec<Arc<dyn CacheOps>>) {
     (Box::new(registry), caches)
 }
 
-/// Every live cache, to be used outside the registry's lock.
-fn all() -> Vec<Arc<dyn CacheOps>> {
-    let registry = REGISTRY.lock();
-    let live = registry
-        .caches
-        .iter()
-        .map(|(_, cache)| cache.upgrade())
-        .collect::<Vec<_>>();
-    drop(registry);
-    live.into_iter().flatten().collect()
+/// Every cache that lives now, to be used outside the registry's lock.
+///
+/// Only the one in hand is kept: whoever looks after one cache, which may take as long as a user's destructor does,
+/// must not keep the others and their page sources from ending.
+pub(crate) fn all() -> impl Iterator<Item = Shared<dyn CacheOps>> {
+    let mut next = 0;
+    // Not those that are built meanwhile, perhaps by what the caller does: it would never come to an end.
+    let end = REGISTRY.lock().next_id;
+    core::iter::from_fn(move || {
+        let registry = REGISTRY.lock();
+        let from = registry.caches.partition_point(|(id, _)| *id < next);
+        // A share that is not handed out must not be taken: it may become the last, and the end of a cache locks the
+        // registry.
+        let rest = registry.caches[from..].iter();
+        let mut rest = rest.take_while(|(id, _)| *id < end);
+        let (id, cache) = rest.find_map(|(id, cache)| Some((*id, cache.upgrade()?)))?;
+        next = id + 1;
+        Some(cache)
+    })
+}
+
+/// Every cache that lives now, but those that ended while somebody had them in hand.
+fn open() -> impl Iterator<Item = Shared<dyn CacheOps>> {
+    all().filter(|cache| !cache.is_over())
 }
 
 /// Shrinks every pool of the process; the bytes given back.
@@ -131,65 +186,11 @@ fn all() -> Vec<Arc<dyn CacheOps>> {
 /// assert_eq!(pool.stats().bytes, 0);
 /// ```
 pub fn shrink() -> usize {
-    all().iter().map(|cache| cache.shrink()).sum()
+    all().map(|cache| cache.shrink()).sum()
 }
 
-/// One line of [`slabinfo`]: a pool, its configuration and its [`Stats`].
-///
-/// `Display` prints the columns of the kernel's `/proc/slabinfo` 2.1.
-#[derive(Clone, Debug)]
-pub struct PoolInfo {
-    config: Config,
-    stats: Stats,
-}
-
-impl PoolInfo {
-    pub(crate) fn new(config: &Config, stats: Stats) -> Self {
-        Self {
-            config: config.clone(),
-            stats,
-        }
-    }
-
-    /// The pool's name.
-    pub fn name(&self) -> &str {
-        self.config.name()
-    }
-
-    /// What it was built with.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// What it holds and has done.
-    pub fn stats(&self) -> &Stats {
-        &self.stats
-    }
-}
-
-impl fmt::Display for PoolInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { config, stats } = self;
-        let active = stats.slots - stats.free;
-        write!(
-            f,
-            "{:<17} {active:>6} {:>6} {:>6} {:>4} {:>4} : tunables {:>4} {:>4} {:>4} : slabdata {:>6} {:>6} {:>6}",
-            config.name(),
-            stats.slots,
-            config.stride(),
-            config.slots_per_slab(),
-            1_u64 << config.order(),
-            0,
-            0,
-            0,
-            stats.slabs,
-            stats.slabs,
-            0,
-        )
-    }
-}
-
-/// Every pool of the process, in the order in which they were built.
+/// Every pool of the process, in the order in which they were built. What a pool holds for other layouts than
+/// its object is counted in, by [`Stats::blocks`] and [`Stats::bytes`].
 ///
 /// ```
 /// let pool: sheaves::Pool<u64> = sheaves::Pool::new("listed");
@@ -197,45 +198,58 @@ impl fmt::Display for PoolInfo {
 /// # drop(pool);
 /// ```
 pub fn pools() -> Vec<PoolInfo> {
-    all()
-        .iter()
+    let pools = open().filter(|cache| !cache.is_class());
+    pools
         .map(|cache| PoolInfo::new(cache.config(), cache.stats()))
         .collect()
 }
 
-/// What every pool of the process holds, as the kernel's `/proc/slabinfo` would show it.
-///
-/// As there, objects in sheaves and barns count as active: [`PoolInfo::stats`] tells them apart.
-///
-/// ```
-/// let pool: sheaves::Pool<[u8; 240]> = sheaves::Pool::new("io_kiocb");
-/// # let kept = pool.alloc([0; 240]);
-/// println!("{}", sheaves::slabinfo());
-/// assert!(sheaves::slabinfo().to_string().contains("io_kiocb"));
-/// ```
-#[derive(Clone, Debug)]
-pub struct SlabInfo(Vec<PoolInfo>);
-
 /// Takes a snapshot of every pool; takes their locks one after the other.
+///
+/// ```
+/// let pool: sheaves::Pool<u64> = sheaves::Pool::new("listed");
+/// for line in &sheaves::slabinfo() {
+///     println!("{}: {} slots", line.name(), line.stats().slots);
+/// }
+/// # drop(pool);
+/// ```
 #[doc(alias = "/proc/slabinfo")]
 pub fn slabinfo() -> SlabInfo {
-    SlabInfo(pools())
+    let lines = open().map(|cache| PoolInfo::new(cache.config(), cache.stats()));
+    SlabInfo(lines.collect())
 }
 
-impl SlabInfo {
-    /// A line for each pool.
-    pub fn iter(&self) -> impl Iterator<Item = &PoolInfo> {
-        self.0.iter()
-    }
+/// Lists what is live in any pool when the process ends: on stderr, pool by pool, grouped by the place that
+/// allocated it. Objects that a static owns are listed too: nothing drops those.
+///
+/// The variable `SHEAVES_LEAKS`, with any value but `0`, does the same from outside.
+///
+/// ```
+/// sheaves::report_leaks_at_exit();
+/// ```
+pub fn report_leaks_at_exit() {
+    static ONCE: OnceLock<()> = OnceLock::new();
+    ONCE.get_or_init(|| at_exit(tell_leaks));
 }
 
-impl fmt::Display for SlabInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "slabinfo - version: 2.1")?;
-        writeln!(
-            f,
-            "# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit> <batchcount> <sharedfactor> : slabdata <active_slabs> <num_slabs> <sharedavail>"
-        )?;
-        self.0.iter().try_for_each(|pool| writeln!(f, "{pool}"))
+/// Does what `SHEAVES_LEAKS` asks for.
+pub(crate) fn read_environment() {
+    static ASKED: OnceLock<()> = OnceLock::new();
+    ASKED.get_or_init(|| {
+        if std::env::var_os("SHEAVES_LEAKS").is_some_and(|value| value != "0") {
+            report_leaks_at_exit();
+        }
+    });
+}
+
+extern "C" fn tell_leaks() {
+    for cache in all() {
+        let leaks = cache.leaks();
+        if !leaks.is_empty() {
+            let pool = leaks.pool();
+            print(&format_args!(
+                "sheaves: pool `{pool}`: at the end of the process: {leaks}"
+            ));
+        }
     }
 }

@@ -4,13 +4,26 @@
 //! never grows past the capacity that it was made with.
 #![forbid(unsafe_code)]
 
+use crossbeam_utils::CachePadded;
+
 use crate::slab::Slot;
+use crate::sync::{AtomicUsize, Ordering, Shared};
+
+/// Slots in one lent sheaf, 0 while it is not lent. Written by its borrower, read by whoever asks for stats.
+pub(crate) type Tally = CachePadded<AtomicUsize>;
+
+/// What a sheaf is made of, for those who keep its array elsewhere.
+pub(crate) type Parts = (Vec<Slot>, usize, Option<Shared<Tally>>);
 
 /// A bounded stack of slots.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Sheaf {
     slots: Vec<Slot>,
     capacity: usize,
+    /// Made when the sheaf is lent for the first time, and kept for the next.
+    tally: Option<Shared<Tally>>,
+    /// Whether all slots are known to be resident; what is put in is not.
+    resident: bool,
 }
 
 impl Sheaf {
@@ -18,18 +31,55 @@ impl Sheaf {
     pub(crate) fn try_new(capacity: usize) -> Option<Self> {
         let mut slots = Vec::new();
         slots.try_reserve_exact(capacity).ok()?;
-        Some(Self { slots, capacity })
+        Some(Self {
+            slots,
+            capacity,
+            tally: None,
+            resident: false,
+        })
     }
 
     /// A sheaf from an array that was a sheaf's before; see [`Sheaf::into_parts`].
-    pub(crate) fn from_parts(slots: Vec<Slot>, capacity: usize) -> Self {
+    pub(crate) fn from_parts((slots, capacity, tally): Parts) -> Self {
         debug_assert!(slots.len() <= capacity && capacity <= slots.capacity());
-        Self { slots, capacity }
+        Self {
+            slots,
+            capacity,
+            tally,
+            resident: false,
+        }
     }
 
-    /// The array and the capacity.
-    pub(crate) fn into_parts(mut self) -> (Vec<Slot>, usize) {
-        (core::mem::take(&mut self.slots), self.capacity)
+    /// The array, the capacity, and the tally.
+    pub(crate) fn into_parts(mut self) -> Parts {
+        let slots = core::mem::take(&mut self.slots);
+        (slots, self.capacity, self.tally.take())
+    }
+
+    pub(crate) fn is_resident(&self) -> bool {
+        self.resident
+    }
+
+    /// Says that all slots were made resident.
+    pub(crate) fn set_resident(&mut self) {
+        self.resident = true;
+    }
+
+    pub(crate) fn has_tally(&self) -> bool {
+        self.tally.is_some()
+    }
+
+    pub(crate) fn set_tally(&mut self, tally: Shared<Tally>) {
+        self.tally = Some(tally);
+    }
+
+    /// Notes in its tally how many slots a lent sheaf has.
+    #[inline(always)]
+    pub(crate) fn tell(&self, slots: usize) {
+        if let Some(tally) = &self.tally {
+            // Relaxed: a gauge, with one writer.
+            tally.store(slots, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -59,6 +109,7 @@ impl Sheaf {
             return Err(slot);
         }
         self.slots.push(slot);
+        self.resident = false;
         Ok(())
     }
 
@@ -78,6 +129,7 @@ impl Sheaf {
     /// Moves slots from the top of `other` until it is empty or this one is full.
     pub(crate) fn take_from(&mut self, other: &mut Self) {
         let n = self.room().min(other.len());
+        self.resident = false;
         self.slots
             .extend(other.slots.drain(other.slots.len() - n..));
     }
@@ -85,6 +137,21 @@ impl Sheaf {
     /// Takes every slot out, lowest first.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Slot> {
         self.slots.drain(..)
+    }
+
+    /// Takes out the slots of which `leaves` is true; the others stay in their order.
+    pub(crate) fn drain_if(
+        &mut self,
+        leaves: impl Fn(&Slot) -> bool,
+    ) -> impl Iterator<Item = Slot> {
+        let mut kept = 0;
+        for at in 0..self.slots.len() {
+            if !leaves(&self.slots[at]) {
+                self.slots.swap(kept, at);
+                kept += 1;
+            }
+        }
+        self.slots.drain(kept..)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot> {

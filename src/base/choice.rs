@@ -66,6 +66,14 @@ impl Order {
 }
 
 /// The alignment of a pool's slots, where it is to exceed the type's own.
+///
+/// ```
+/// use sheaves::{Align, Pool};
+///
+/// let pool: Pool<[u8; 40]> = Pool::builder("padded").align(Align::CACHE_LINE).build()?;
+/// assert_eq!((pool.config().align(), pool.config().stride()), (64, 64));
+/// # Ok::<(), sheaves::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Align(AlignChoice);
 

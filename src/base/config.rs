@@ -1,13 +1,15 @@
 //! What a pool may be told, with the bounds and the automatic choices.
 #![forbid(unsafe_code)]
 
+use core::time::Duration;
+
 pub use super::choice::{Align, Order};
 
 use super::error::BuildError;
 use super::flags::DebugFlags;
-use super::layout::Geometry;
+use super::layout::{Geometry, PAGE_SIZE};
 use super::order::min_partial;
-use crate::sync::Arc;
+use crate::base::name::Name;
 
 /// Slots a sheaf may be asked to hold. Beyond it a sheaf is no longer a cache but a second pool.
 pub(crate) const MAX_SHEAF_CAPACITY: usize = 1 << 15;
@@ -24,23 +26,48 @@ pub(crate) const MAX_RESERVE: usize = 1 << 46;
 /// Bytes of a pool's name: a line of slabinfo must stay readable.
 pub(crate) const MAX_NAME: usize = 64;
 
-/// Full and empty sheaves kept by a barn that was not told otherwise, as in the kernel.
-pub(crate) const DEFAULT_BARN: usize = 10;
+/// Bytes of a red zone at least: a word, the commonest overrun.
+const GUARD: usize = 8;
 
-/// Slots of a sheaf that was not told its capacity: the kernel's choice by the size of a slot.
+/// Full and empty sheaves kept by a barn that was not told otherwise, as in the kernel.
+pub(crate) const DEFAULT_BARN: usize = if cfg!(sheaves_small) { 2 } else { 10 };
+
+/// How long a retired object of a pool that was not told otherwise may wait for its sheaf to fill. Long enough for
+/// sheaves to fill at hundreds of retirements a second; the kernel went from a fiftieth of a second to five of them.
+pub(crate) const DEFAULT_DRAIN_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Slots of a sheaf that was not told its capacity: a page of memory, so that what a thread parks is bounded in bytes.
 pub(crate) const fn auto_sheaf_capacity(stride: usize) -> usize {
-    match stride {
-        4096.. => 4,
-        1024.. => 12,
-        256.. => 28,
-        _ => 60,
+    // Under fuzzers and sanitizers a few slots, so that short runs come to every edge.
+    if cfg!(sheaves_small) {
+        return match stride {
+            4096.. => 1,
+            1024.. => 2,
+            256.. => 3,
+            _ => 4,
+        };
+    }
+    let page = PAGE_SIZE / stride;
+    if page < SHEAF_LEAST {
+        SHEAF_LEAST
+    } else if page > SHEAF_MOST {
+        SHEAF_MOST
+    } else {
+        page
     }
 }
+
+/// Slots of the smallest sheaf that nobody asked for: the kernel's, for its largest objects.
+const SHEAF_LEAST: usize = 4;
+
+/// Slots of the largest, whose array is 1 KiB: with more, a pool with one object would take more than 8 KiB. The kernel's
+/// has 60. A trade at the barn costs what twenty objects do, so that it hardly shows from here on.
+const SHEAF_MOST: usize = 128;
 
 /// What was asked of a pool, before it is checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    pub(crate) name: Arc<str>,
+    pub(crate) name: Name,
     pub(crate) order: Order,
     pub(crate) align: Align,
     pub(crate) sheaf_capacity: Option<usize>,
@@ -52,12 +79,13 @@ pub(crate) struct Options {
     pub(crate) debug: DebugFlags,
     pub(crate) zero_on_free: bool,
     pub(crate) strict_layout: bool,
+    pub(crate) drain_interval: Duration,
 }
 
 impl Options {
     pub(crate) fn new(name: &str) -> Self {
         Self {
-            name: name.into(),
+            name: Name::new(name),
             order: Order::AUTO,
             align: Align::NATURAL,
             sheaf_capacity: None,
@@ -69,6 +97,7 @@ impl Options {
             debug: DebugFlags::NONE,
             zero_on_free: false,
             strict_layout: false,
+            drain_interval: DEFAULT_DRAIN_INTERVAL,
         }
     }
 
@@ -80,8 +109,7 @@ impl Options {
         if size > max {
             return Err(BuildError::ObjectTooLarge { size, max });
         }
-        let geometry = Geometry::new(size, align);
-        let order = self.order.resolve(&geometry)?;
+        let (geometry, order, debug) = self.debugged_layout(size, align)?;
         let capacity = self
             .sheaf_capacity
             .unwrap_or(auto_sheaf_capacity(geometry.stride));
@@ -120,16 +148,39 @@ impl Options {
             geometry,
             order,
             huge: self.order == Order::LARGE,
-            sheaf_capacity: if self.debug.is_empty() { capacity } else { 0 },
+            sheaf_capacity: if debug.is_empty() { capacity } else { 0 },
             barn: self.barn,
             min_partial,
             limit,
             reserve: self.reserve,
             populate_reserve: self.populate_reserve,
-            debug: self.debug,
+            debug,
             zero_on_free: self.zero_on_free,
             strict_layout: self.strict_layout,
+            drain_interval: self.drain_interval,
         })
+    }
+}
+
+impl Options {
+    /// The layout with guard bytes if they are asked for; without where they do not fit, since debugging must
+    /// not keep a program from running.
+    fn debugged_layout(
+        &self,
+        size: usize,
+        align: usize,
+    ) -> Result<(Geometry, u8, DebugFlags), BuildError> {
+        if self.debug.contains(DebugFlags::RED_ZONE) {
+            let geometry = Geometry::with_guards(size, align, GUARD);
+            if let Ok(order) = self.order.resolve(&geometry) {
+                if geometry.slots_of(order) > 0 {
+                    return Ok((geometry, order, self.debug));
+                }
+            }
+        }
+        let geometry = Geometry::new(size, align);
+        let order = self.order.resolve(&geometry)?;
+        Ok((geometry, order, self.debug.without(DebugFlags::RED_ZONE)))
     }
 }
 
@@ -161,11 +212,13 @@ fn check_name(name: &str) -> Result<(), BuildError> {
 /// ```
 /// let pool: sheaves::Pool<[u8; 240]> = sheaves::Pool::new("requests");
 /// let config = pool.config();
-/// assert_eq!((config.stride(), config.sheaf_capacity()), (240, 60));
+/// assert_eq!((config.stride(), config.sheaf_capacity()), (240, 128));
+/// assert_eq!((config.barn(), config.limit()), ((10, 10), None));
+/// assert!(config.min_partial() >= 5 && !config.zero_on_free() && !config.strict_layout());
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
-    pub(crate) name: Arc<str>,
+    pub(crate) name: Name,
     pub(crate) geometry: Geometry,
     pub(crate) order: u8,
     pub(crate) huge: bool,
@@ -178,6 +231,11 @@ pub struct Config {
     pub(crate) debug: DebugFlags,
     pub(crate) zero_on_free: bool,
     pub(crate) strict_layout: bool,
+    #[cfg_attr(
+        not(feature = "rcu"),
+        expect(dead_code, reason = "read by deferred free")
+    )]
+    pub(crate) drain_interval: Duration,
 }
 
 impl Config {
@@ -197,6 +255,7 @@ impl Config {
     }
 
     /// Bytes from one slot to the next.
+    #[doc(alias = "kmem_cache_size")]
     pub fn stride(&self) -> usize {
         self.geometry.stride
     }
@@ -241,6 +300,20 @@ impl Config {
         self.zero_on_free
     }
 
+    /// How long a retired object may wait for its sheaf to fill.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    ///
+    /// let builder = sheaves::Pool::<u64>::builder("quick").drain_interval(Duration::from_millis(10));
+    /// assert_eq!(builder.build()?.config().drain_interval(), Duration::from_millis(10));
+    /// # Ok::<(), sheaves::BuildError>(())
+    /// ```
+    #[cfg(feature = "rcu")]
+    pub fn drain_interval(&self) -> Duration {
+        self.drain_interval
+    }
+
     /// Whether the allocator traits serve nothing but one `T`.
     pub fn strict_layout(&self) -> bool {
         self.strict_layout
@@ -252,11 +325,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn automatic_capacities_are_the_kernels() {
-        let sizes = [1, 240, 255, 256, 1023, 1024, 4095, 4096, 1 << 20];
+    #[cfg_attr(sheaves_small, ignore = "capacities are small in this build")]
+    fn automatic_capacities_are_a_page_of_objects() {
+        let sizes = [1, 240, 256, 264, 1024, 1032, 4096, 16_384, 1 << 20];
         assert_eq!(
             sizes.map(auto_sheaf_capacity),
-            [60, 60, 60, 28, 28, 12, 12, 4, 4]
+            [128, 128, 128, 128, 64, 63, 16, 4, 4]
         );
     }
 }

@@ -3,9 +3,24 @@
 
 use core::fmt;
 
-use crate::sync::Arc;
+pub use super::build_error::BuildError;
+
+use crate::base::name::Name;
 
 /// Why an allocation failed.
+///
+/// ```
+/// use sheaves::{AllocErrorKind, Pool};
+///
+/// let pool = Pool::builder("two").limit(2).build()?;
+/// let kept = [pool.alloc(1), pool.alloc(2)];
+/// match pool.try_alloc(3).map_err(|error| error.kind()) {
+///     Err(AllocErrorKind::LimitReached) => println!("try later"),
+///     other => panic!("{other:?}"),
+/// }
+/// # drop(kept);
+/// # Ok::<(), sheaves::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AllocErrorKind {
@@ -46,7 +61,7 @@ impl fmt::Display for AllocErrorKind {
 #[error("cannot allocate from pool `{pool}`: {kind}")]
 pub struct AllocError<T = ()> {
     kind: AllocErrorKind,
-    pool: Arc<str>,
+    pool: Name,
     value: T,
 }
 
@@ -76,10 +91,10 @@ impl<T> AllocError<T> {
 }
 
 impl AllocError {
-    pub(crate) fn new(kind: AllocErrorKind, pool: &Arc<str>) -> Self {
+    pub(crate) fn new(kind: AllocErrorKind, pool: &Name) -> Self {
         Self {
             kind,
-            pool: Arc::clone(pool),
+            pool: pool.clone(),
             value: (),
         }
     }
@@ -95,6 +110,13 @@ impl<T> fmt::Debug for AllocError<T> {
 }
 
 /// A prefilled sheaf is empty; the value comes back.
+///
+/// ```
+/// let pool = sheaves::Pool::new("none");
+/// let error = pool.prefill(0)?.alloc("a node").unwrap_err();
+/// assert_eq!(error.into_value(), "a node");
+/// # Ok::<(), sheaves::AllocError>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the prefilled sheaf is empty; prefill more, or refill it where blocking is allowed")]
 pub struct Exhausted<T = ()> {
@@ -119,15 +141,36 @@ impl<T> fmt::Debug for Exhausted<T> {
 }
 
 /// A pool cannot be closed yet; it comes back usable.
+///
+/// ```
+/// let pool = sheaves::Pool::new("brief");
+/// let (sheaf, object) = (pool.prefill(3).expect("memory"), pool.alloc(1));
+/// let busy = pool.close().unwrap_err();
+/// assert_eq!((busy.live(), busy.handles()), (1, 1)); // the sheaf is a handle
+/// assert!(busy.prefilled() >= 3 && busy.barrier().is_none());
+/// drop((sheaf, object));
+/// busy.into_pool().close().unwrap();
+/// ```
 #[derive(Clone, thiserror::Error)]
 #[error(
-    "the pool is in use: {live} live objects, {prefilled} prefilled slots, {handles} handles and sheaves besides this one"
+    "the pool is in use: {live} live objects, {prefilled} prefilled slots, {handles} handles and sheaves besides this one{}",
+    Because(barrier)
 )]
 pub struct Busy<P> {
     live: usize,
     prefilled: usize,
     handles: usize,
+    barrier: Option<BarrierError>,
     pool: P,
+}
+
+/// Why retired objects were not waited for, at the end of a message.
+struct Because<'a>(&'a Option<BarrierError>);
+
+impl fmt::Display for Because<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|error| write!(f, "; {error}"))
+    }
 }
 
 impl<P> Busy<P> {
@@ -136,8 +179,21 @@ impl<P> Busy<P> {
             live,
             prefilled,
             handles,
+            barrier: None,
             pool,
         }
+    }
+
+    /// Adds why retired objects were not waited for.
+    #[cfg(feature = "rcu")]
+    pub(crate) fn because(mut self, error: BarrierError) -> Self {
+        self.barrier = Some(error);
+        self
+    }
+
+    /// Why retired objects could not be waited for, if that is the reason.
+    pub fn barrier(&self) -> Option<BarrierError> {
+        self.barrier
     }
 
     /// Live objects, and live blocks of the allocator traits.
@@ -171,124 +227,32 @@ impl<P> fmt::Debug for Busy<P> {
     }
 }
 
-/// A pool cannot be built as asked: one variant for each impossible option, with the value and its bound.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Readers, or those who run destructors of retired objects, cannot be waited for.
+///
+/// ```
+/// # #[cfg(feature = "rcu")] {
+/// use sheaves::{BarrierError, Pool, rcu};
+///
+/// let pool: Pool<u64> = Pool::new("numbers");
+/// let guard = rcu::pin();
+/// assert_eq!(pool.rcu_barrier(), Err(BarrierError::Pinned));
+/// drop(guard);
+/// assert_eq!(pool.rcu_barrier(), Ok(()));
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum BuildError {
-    /// The name is empty, too long, or holds white space or control characters.
-    #[error(
-        "pool name {name:?} must have 1 to {max} bytes and no white space or control characters"
-    )]
-    Name {
-        /// The name.
-        name: String,
-        /// Its greatest length in bytes.
-        max: usize,
-    },
-    /// No order holds one object.
-    #[error("objects of {size} bytes are too large: a slab of the largest order holds {max}")]
-    ObjectTooLarge {
-        /// Bytes of the object.
-        size: usize,
-        /// Bytes of the largest that fits.
-        max: usize,
-    },
-    /// The order does not exist.
-    #[error("order {order} is too large: the largest is {max}")]
-    OrderTooLarge {
-        /// The order asked for.
-        order: u8,
-        /// The largest there is.
-        max: u8,
-    },
-    /// The order cannot hold one object.
-    #[error(
-        "order {order} is too small for objects of {size} bytes: the smallest that holds one is {min}"
-    )]
-    OrderTooSmall {
-        /// The order asked for.
-        order: u8,
-        /// The smallest that holds one object.
-        min: u8,
-        /// Bytes of the object.
-        size: usize,
-    },
-    /// The alignment is not a power of two.
-    #[error("alignment {align} is not a power of two")]
-    AlignNotPowerOfTwo {
-        /// The alignment asked for.
-        align: usize,
-    },
-    /// The alignment, asked for or of the type itself, is too large.
-    #[error("alignment {align} is too large: the largest is {max}")]
-    AlignTooLarge {
-        /// The alignment.
-        align: usize,
-        /// The largest there is.
-        max: usize,
-    },
-    /// The sheaf capacity is too large.
-    #[error("sheaf capacity {value} is too large: the largest is {max}")]
-    SheafCapacity {
-        /// The capacity asked for.
-        value: usize,
-        /// The largest there is.
-        max: usize,
-    },
-    /// A limit of the barn is too large.
-    #[error("a barn of {value} {which} sheaves is too large: the largest is {max}")]
-    Barn {
-        /// `full` or `empty`.
-        which: &'static str,
-        /// The number asked for.
-        value: usize,
-        /// The largest there is.
-        max: usize,
-    },
-    /// `min_partial` is too large.
-    #[error("min_partial {value} is too large: the largest is {max}")]
-    MinPartial {
-        /// The number asked for.
-        value: usize,
-        /// The largest there is.
-        max: usize,
-    },
-    /// The limit allows no object.
-    #[error("a limit of {value} objects is too small: the smallest is {min}")]
-    Limit {
-        /// The limit asked for.
-        value: usize,
-        /// The smallest there is.
-        min: usize,
-    },
-    /// More is to be reserved than the address space holds.
-    #[error("a reserve of {value} objects is too large: the largest is {max}")]
-    ReserveTooLarge {
-        /// The reserve asked for.
-        value: usize,
-        /// The largest there is.
-        max: usize,
-    },
-    /// More is to be reserved than may ever be used.
-    #[error("a reserve of {value} objects exceeds the limit of {limit}")]
-    Reserve {
-        /// The reserve asked for.
-        value: usize,
-        /// The pool's limit.
-        limit: usize,
-    },
-    /// Memory for the pool or its reserve could not be had.
-    #[error("no memory for pool `{pool}`: {what}")]
-    OutOfMemory {
-        /// The pool.
-        pool: String,
-        /// What could not be had.
-        what: &'static str,
-    },
-    /// Every pool id has been used; ids are never used twice in a process.
-    #[error("no pool id is left: a process can build {max} pools in its life")]
-    Ids {
-        /// Pools a process can build.
-        max: u32,
-    },
+pub enum BarrierError {
+    /// The caller is pinned, and would wait for itself.
+    #[error("the thread is pinned and would wait for itself; drop its guards first")]
+    Pinned,
+    /// The caller is a destructor of a retired object, for whose end it would wait.
+    #[error("a destructor of a retired object would wait for its own end; wait elsewhere")]
+    Reaping,
+    /// This is a forked child. A thread of its parent that was pinned stays so in it for ever.
+    #[error("a forked child cannot wait for readers that only its parent has")]
+    Forked,
+    /// The system has come to forbid `membarrier`, without which other threads' sheaves cannot be handed in.
+    #[error("the system forbids membarrier, so other threads' sheaves cannot be handed in")]
+    Forbidden,
 }

@@ -8,7 +8,12 @@ use core::str::FromStr;
 /// Debugging of a pool, in the letters of the kernel's `slab_debug`.
 ///
 /// A pool with any flag set has no sheaves: every allocation and free goes to its slab under a lock and is
-/// checked there at once, so a double free is told exactly.
+/// checked there at once, so a double free is told exactly. What is found goes to the hook of
+/// [`set_report_hook`](crate::set_report_hook); then damage is mended, the slot is leaked, and the pool goes on.
+///
+/// The variable `SHEAVES_DEBUG` sets flags from outside: `FZPU,io_*` for the pools whose names match, `FZ` for
+/// all; several groups are separated by semicolons, and the last that fits counts. A group without letters means
+/// `FZPU`, the letter `-` switches debugging off. It is read when the first pool is built.
 ///
 /// ```
 /// use sheaves::DebugFlags;
@@ -34,25 +39,39 @@ impl DebugFlags {
     /// `F`: every free is checked against its slab.
     #[doc(alias = "SLAB_CONSISTENCY_CHECKS")]
     pub const SANITY: Self = Self(1);
-    /// `Z`: guard bytes around objects; for now as `F`.
+    /// `Z`: guard bytes before and after each object, checked when the object is allocated and freed, and by
+    /// [`Pool::validate`](crate::Pool::validate). Dropped where the object and its guards do not fit the order.
     #[doc(alias = "SLAB_RED_ZONE")]
     pub const RED_ZONE: Self = Self(2);
-    /// `P`: free slots are filled with a pattern; for now as `F`.
+    /// `P`: free slots and the gaps between slots are filled with patterns, checked as guard bytes are.
     #[doc(alias = "SLAB_POISON")]
     pub const POISON: Self = Self(4);
-    /// `U`: who allocated and who freed; for now as `F`.
+    /// `U`: thread, time and backtrace of the last allocation and the last free of each slot.
     #[doc(alias = "SLAB_STORE_USER")]
     pub const USER: Self = Self(8);
-    /// `T`: every allocation and free is printed; for now as `F`.
+    /// `T`: every allocation and free is printed to stderr.
     #[doc(alias = "SLAB_TRACE")]
     pub const TRACE: Self = Self(16);
-    /// `A`: faults may be injected; for now as `F`.
+    /// `A`: the pool takes part in the faults that `SHEAVES_FAULT` asks for.
     #[doc(alias = "SLAB_FAILSLAB")]
     pub const FAULTS: Self = Self(32);
 
     /// Whether no flag is set.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    /// The flags that are set here and not in `other`.
+    ///
+    /// ```
+    /// use sheaves::DebugFlags;
+    ///
+    /// let flags = DebugFlags::SANITY | DebugFlags::POISON;
+    /// assert_eq!(flags.without(DebugFlags::POISON), DebugFlags::SANITY);
+    /// ```
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     /// Whether every flag of `other` is set.
@@ -76,6 +95,11 @@ impl BitOrAssign for DebugFlags {
 }
 
 /// A letter that names no debugging option.
+///
+/// ```
+/// let error = "FX".parse::<sheaves::DebugFlags>().unwrap_err();
+/// assert!(error.to_string().starts_with("`X` is no debugging option"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{letter}` is no debugging option; the letters are F, Z, P, U, T and A")]
 pub struct ParseDebugFlagsError {

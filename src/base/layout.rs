@@ -48,6 +48,10 @@ pub(crate) struct Geometry {
     pub(crate) colours: usize,
     /// Bytes between colours.
     pub(crate) colour_step: usize,
+    /// Bytes of the guard before each slot; 0 if there is none.
+    pub(crate) lead: usize,
+    /// Offset in its slot of the end of the guard after the object; the object's size if there is none.
+    pub(crate) zone_end: usize,
     /// `ceil(2^32 / stride)`: turns the division of a slot's offset into a multiplication.
     magic: u64,
 }
@@ -57,14 +61,25 @@ impl Geometry {
     ///
     /// `align` must be a power of two up to [`MAX_ALIGN`], and `size` at most `isize::MAX` (as in `Layout`).
     pub(crate) const fn new(size: usize, align: usize) -> Self {
+        Self::with_guards(size, align, 0)
+    }
+
+    /// The same with guard bytes: `guard` of them before each object, and from `guard` to `guard + 7` after it.
+    pub(crate) const fn with_guards(size: usize, align: usize, guard: usize) -> Self {
         assert!(align.is_power_of_two() && align <= MAX_ALIGN);
         let size = if size == 0 { 1 } else { size };
-        let stride = size.next_multiple_of(align);
-        let run_slots = slots_in_page(stride, align);
+        let zone_end = if guard == 0 {
+            size
+        } else {
+            (size + guard).next_multiple_of(8)
+        };
+        let room = zone_end + guard;
+        let stride = room.next_multiple_of(align);
+        let run_slots = slots_in_page(stride, align, guard);
         let run_slots = if run_slots == 0 { 1 } else { run_slots };
-        let first = first_offset(run_slots, align);
-        let run_pages = (first + size).div_ceil(PAGE_SIZE);
-        let slack = run_pages * PAGE_SIZE - (first + (run_slots - 1) * stride + size);
+        let first = first_offset(run_slots, align, guard);
+        let run_pages = (first + room).div_ceil(PAGE_SIZE);
+        let slack = run_pages * PAGE_SIZE - (first + (run_slots - 1) * stride + room);
         // A slot starts on the first page of its run: there its header is found.
         let slack = if slack < PAGE_SIZE - first {
             slack
@@ -89,13 +104,15 @@ impl Geometry {
             first,
             colours,
             colour_step,
+            lead: guard,
+            zone_end,
             magic,
         }
     }
 
     /// Bytes of the largest object with this alignment that a slab of the largest order holds.
     pub(crate) const fn largest(align: usize) -> usize {
-        (PAGE_SIZE << MAX_ORDER) - first_offset(1, align)
+        (PAGE_SIZE << MAX_ORDER) - first_offset(1, align, 0)
     }
 
     /// Slots in a slab of `order`; 0 if it cannot hold a run.
@@ -158,21 +175,21 @@ impl SlabShape for Geometry {
     }
 }
 
-/// Words of the free bitmap for this many slots.
+/// Words of one bitmap for this many slots. A run has two: which slots are free, and which are retired.
 pub(crate) const fn bitmap_words(slots: usize) -> usize {
     slots.div_ceil(64)
 }
 
-/// Offset of the first slot of an uncoloured run that holds `slots` slots.
-const fn first_offset(slots: usize, align: usize) -> usize {
-    (RUN_HEADER + bitmap_words(slots) * 8).next_multiple_of(align)
+/// Offset of the first slot of an uncoloured run that holds `slots` slots, with `guard` bytes before it.
+const fn first_offset(slots: usize, align: usize, guard: usize) -> usize {
+    (RUN_HEADER + 2 * bitmap_words(slots) * 8 + guard).next_multiple_of(align)
 }
 
-/// Slots that fit in one page with header and bitmap.
-const fn slots_in_page(stride: usize, align: usize) -> usize {
-    // Each slot costs its stride and one bit; start from that bound and step down over the roundings.
-    let mut slots = (PAGE_SIZE - RUN_HEADER) * 8 / (stride.saturating_mul(8).saturating_add(1));
-    while slots > 0 && first_offset(slots, align) + slots * stride > PAGE_SIZE {
+/// Slots that fit in one page with header and bitmaps.
+const fn slots_in_page(stride: usize, align: usize, guard: usize) -> usize {
+    // Each slot costs its stride and two bits; start from that bound and step down over the roundings.
+    let mut slots = (PAGE_SIZE - RUN_HEADER) * 8 / (stride.saturating_mul(8).saturating_add(2));
+    while slots > 0 && first_offset(slots, align, guard) + slots * stride > PAGE_SIZE {
         slots -= 1;
     }
     slots
@@ -183,16 +200,25 @@ mod tests {
     use super::*;
 
     fn check(size: usize, align: usize) {
-        let g = Geometry::new(size, align);
+        check_shape(Geometry::new(size, align));
+        if size <= 100_000 {
+            let g = check_shape(Geometry::with_guards(size, align, 8));
+            assert!(g.lead == 8 && g.zone_end >= g.size + 8 && g.zone_end + 8 <= g.stride);
+            assert!(g.first >= RUN_HEADER + 2 * bitmap_words(g.run_slots) * 8 + g.lead);
+        }
+    }
+
+    fn check_shape(g: Geometry) -> Geometry {
+        let (size, align) = (g.size, g.align);
         let run = g.run_pages * PAGE_SIZE;
-        assert!(g.run_slots >= 1 && g.stride % align == 0 && g.stride >= size.max(1));
-        assert!(g.first >= RUN_HEADER + bitmap_words(g.run_slots) * 8);
+        assert!(g.run_slots >= 1 && g.stride % align == 0 && g.stride >= size);
+        assert!(g.first >= RUN_HEADER + 2 * bitmap_words(g.run_slots) * 8);
         for colour in [0, 1, g.colours - 1, g.colours] {
             let first = g.first_of(colour);
             assert_eq!(first % align, 0, "size {size} align {align}");
             assert!(first < PAGE_SIZE, "size {size} align {align}");
             assert!(
-                first + (g.run_slots - 1) * g.stride + g.size <= run,
+                first + (g.run_slots - 1) * g.stride + g.zone_end + g.lead <= run,
                 "size {size} align {align}"
             );
         }
@@ -202,6 +228,7 @@ mod tests {
                 "only a slot too large for a page may cross one"
             );
         }
+        g
     }
 
     #[test]

@@ -89,6 +89,11 @@ impl<H: Linked> List<H> {
         self.head
     }
 
+    /// Every node, which all stay in the list.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = NonNull<H::Node>> {
+        core::iter::successors(self.head, |node| self.read(*node).next)
+    }
+
     pub(crate) fn push_front(&mut self, element: H) {
         let node = element.into_node();
         self.write(

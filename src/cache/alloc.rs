@@ -4,8 +4,8 @@
 use super::limit::Moving;
 use super::{Cache, Failure, own};
 use crate::base::error::AllocErrorKind;
-use crate::hook::counter::Counter;
-use crate::local::{self, Held, Mine};
+use crate::hook::counter::{Counter, OwnCounter};
+use crate::local::{self, Held, Mine, SizeKey};
 use crate::node::{Shortage, Supply, Want};
 use crate::sheaf::Sheaf;
 use crate::slab::Slot;
@@ -14,19 +14,24 @@ impl Cache {
     /// Allocates one slot; for when the fast path found none.
     #[cold]
     #[inline(never)]
-    pub(crate) fn alloc_cold(&self) -> Result<Slot, Failure> {
-        if self.mode.is_fence() {
-            if let Some(slot) = own::pop_fenced(self.id) {
-                return Ok(slot);
-            }
+    pub(crate) fn alloc_cold(&self, key: SizeKey) -> Result<Slot, Failure> {
+        if let Some(slot) = own::pop_listed(key, self.id, self.mode) {
+            return Ok(slot);
         }
-        self.counters.add(Counter::AllocSlowpath, 1);
-        if self.tightness.parks_nothing() {
-            return self.alloc_from_slab();
-        }
-        let Some(mine) = self.mine() else {
-            return self.alloc_from_slab();
+        let mine = if self.tightness.is_unusual() {
+            self.mine_unusually()?
+        } else {
+            self.mine()
         };
+        let Some(mine) = mine else {
+            self.counters.add(Counter::AllocSlowpath, 1);
+            // A debugged pool keeps no sheaves.
+            return match &self.debug {
+                Some(debug) => self.alloc_checked(debug),
+                None => self.alloc_from_slab(),
+            };
+        };
+        mine.count(OwnCounter::AllocSlowpath, 1);
         let mut excess = None;
         let slot_or_array = {
             let Some(mut held) = mine.hold() else {
@@ -48,11 +53,24 @@ impl Cache {
         }
     }
 
+    /// The running thread's local for an allocation in a pool that has a fault, or is searched for slots. `None` also
+    /// where nothing may be parked.
+    #[cold]
+    #[inline(never)]
+    fn mine_unusually(&self) -> Result<Option<Mine>, Failure> {
+        self.ask()?;
+        Ok(if self.tightness.parks_nothing() {
+            None
+        } else {
+            self.mine()
+        })
+    }
+
     /// Fills a sheaf from slabs and takes the first slot of it.
     fn alloc_by_refill(&self, mine: &Mine, array: Option<Sheaf>) -> Result<Slot, Failure> {
         let array = array
-            .or_else(|| self.barn.get_empty())
-            .or_else(|| self.new_array());
+            .or_else(|| self.barn().get_empty())
+            .or_else(|| self.new_array().ok());
         // No memory for an array does not mean none for an object.
         let Some(mut sheaf) = array else {
             return self.alloc_from_slab();
@@ -81,7 +99,7 @@ impl Cache {
     ) -> Result<Moving<'a>, Shortage> {
         let mut moving = self.moving();
         let want = self.want(sheaf, n, borrowed);
-        let taken = self.node.refill(sheaf, want, supply)?;
+        let taken = self.nodes.refill(sheaf, want, supply)?;
         self.counters.add(Counter::SheafRefill, taken);
         moving.take_up(taken);
         Ok(moving)
@@ -92,7 +110,7 @@ impl Cache {
     /// In a pool with a limit a borrower takes no more than it needs: nobody finds what is left over in its hands.
     pub(super) fn want(&self, sheaf: &Sheaf, n: usize, borrowed: bool) -> Want {
         let min = n.saturating_sub(sheaf.len());
-        let exact = borrowed && self.is_limited();
+        let exact = borrowed && (self.is_limited() || self.injector.is_exact());
         let max = if exact { min } else { sheaf.room() };
         Want { min, max }
     }
@@ -100,6 +118,10 @@ impl Cache {
     /// Allocates one slot from what is at hand: the thread's sheaves, then the barn and the slabs if nobody
     /// holds their locks. Never calls the page source.
     pub(crate) fn alloc_now(&self) -> Result<Slot, Failure> {
+        self.ask()?;
+        if let Some(debug) = &self.debug {
+            return self.alloc_now_checked(debug);
+        }
         let mine = local::find(self.id);
         let at_hand = mine.as_ref().and_then(Mine::try_hold).and_then(|mut held| {
             if held.is_closed() {
@@ -108,7 +130,7 @@ impl Cache {
             held.pop().or_else(|| self.swap_now(&mut held))
         });
         at_hand
-            .or_else(|| self.node.try_take())
+            .or_else(|| self.nodes.try_take())
             .ok_or(AllocErrorKind::WouldBlock)
     }
 
@@ -117,7 +139,7 @@ impl Cache {
         if held.spare().as_ref().is_some_and(|spare| !spare.is_empty()) {
             held.swap();
         } else {
-            let mut full = self.barn.try_get_full()?;
+            let mut full = self.barn().try_get_full()?;
             // Its array would be one too many; its slots fit into the spare or stay in its place.
             *held.spare() = match held.spare().take() {
                 Some(mut spare) => {
@@ -147,7 +169,7 @@ impl Cache {
             return held.pop();
         }
         let full = match held.spare().take() {
-            Some(empty) => match self.barn.exchange_empty(empty) {
+            Some(empty) => match self.barn().exchange_empty(empty) {
                 Ok((full, back)) => {
                     *excess = back;
                     Some(full)
@@ -157,13 +179,13 @@ impl Cache {
                     None
                 }
             },
-            None => self.barn.get_full(),
+            None => self.barn().get_full(),
         };
         let Some(full) = full else {
             self.counters.add(Counter::BarnGetFail, 1);
             return None;
         };
-        self.counters.add(Counter::BarnGet, 1);
+        held.count(OwnCounter::BarnGet, 1);
         *held.spare() = held.replace_main(full);
         held.pop()
     }
@@ -197,9 +219,10 @@ impl Cache {
     /// is freed.
     pub(super) fn put_away(&self, sheaf: Option<Sheaf>, moving: &mut Moving<'_>) {
         let Some(mut sheaf) = sheaf else { return };
+        moving.send_home(&mut sheaf);
         // Less than half full it would send the next thread back too soon.
         if sheaf.len() * 2 > sheaf.capacity() && self.is_standard(&sheaf) {
-            sheaf = match self.barn.put_full(sheaf) {
+            sheaf = match self.barn().put_full(sheaf) {
                 Ok(()) => return self.counters.add(Counter::BarnPut, 1),
                 Err(sheaf) => sheaf,
             };
@@ -213,7 +236,7 @@ impl Cache {
     pub(super) fn put_away_array(&self, sheaf: Option<Sheaf>) {
         let Some(sheaf) = sheaf else { return };
         let left = if self.is_standard(&sheaf) {
-            self.barn.put_empty(sheaf).err()
+            self.barn().put_empty(sheaf).err()
         } else {
             Some(sheaf)
         };
@@ -228,21 +251,22 @@ impl Cache {
     }
 
     /// A new array of the pool's capacity.
-    pub(super) fn new_array(&self) -> Option<Sheaf> {
+    pub(super) fn new_array(&self) -> Result<Sheaf, Failure> {
         self.array_of(self.config.sheaf_capacity)
     }
 
     /// A new array for `capacity` slots.
-    pub(super) fn array_of(&self, capacity: usize) -> Option<Sheaf> {
-        let sheaf = Sheaf::try_new(capacity)?;
+    pub(super) fn array_of(&self, capacity: usize) -> Result<Sheaf, Failure> {
+        self.ask()?;
+        let sheaf = Sheaf::try_new(capacity).ok_or(AllocErrorKind::OutOfMemory)?;
         self.counters.add(Counter::SheafAlloc, 1);
-        Some(sheaf)
+        Ok(sheaf)
     }
 
     /// Takes one slot from a slab, past sheaves and barn.
     pub(super) fn alloc_from_slab(&self) -> Result<Slot, Failure> {
         let mut slot = None;
-        self.take_slots(|supply| self.node.take(1, supply, |taken| slot = Some(taken)))?;
+        self.take_slots(|supply| self.nodes.take(1, supply, |taken| slot = Some(taken)))?;
         slot.ok_or(AllocErrorKind::OutOfMemory)
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A bulk allocation drains `main`, `spare` and the barn's full sheaves, then takes the rest straight from
 //! slabs: filling sheaves first would copy every pointer twice. It is all or nothing. A bulk free fills
-//! `main`, `spare` and the barn, and only what is left goes to slabs, in one hold of the node's lock.
+//! `main`, `spare` and the barn, and only what is left, and what belongs to other nodes, goes to slabs, in one hold of
+//! each node's lock.
 #![forbid(unsafe_code)]
 
 use arrayvec::ArrayVec;
@@ -12,12 +13,11 @@ use super::limit::Moving;
 use super::{Cache, Failure};
 use crate::hook::counter::Counter;
 use crate::local::{Held, Mine};
-use crate::node::Supply;
 use crate::slab::Slot;
 
 /// Slots that a bulk free collects before it takes the thread's lock: the kernel's number, large enough to
 /// spread the cost of a lock, small enough for the stack.
-pub(crate) const BATCH: usize = 32;
+pub(crate) const BATCH: usize = if cfg!(sheaves_small) { 4 } else { 32 };
 
 /// Slots on their way into the pool.
 pub(crate) type Batch = ArrayVec<Slot, BATCH>;
@@ -35,6 +35,11 @@ impl Cache {
         if n == 0 {
             return Ok(());
         }
+        self.ask()?;
+        if let Some(debug) = &self.debug {
+            self.counters.add(Counter::AllocSlowpath, n);
+            return self.alloc_bulk_checked(debug, n, sink);
+        }
         let mine = self.mine();
         let mut moving = self.moving();
         let got = mine.as_ref().map_or(0, |mine| {
@@ -44,8 +49,8 @@ impl Cache {
             return Ok(());
         }
         if self
-            .node
-            .take(n - got, &mut Supply::default(), |slot| sink.put(slot))
+            .nodes
+            .take(n - got, &mut self.nodes.supply(), |slot| sink.put(slot))
             .is_ok()
         {
             self.counters.add(Counter::AllocSlowpath, n - got);
@@ -54,7 +59,7 @@ impl Cache {
         // What is at hand would be in the way of others who look for slots, and of this thread itself.
         moving.put_home(core::iter::from_fn(|| sink.take_back()).take(got));
         drop(moving);
-        self.take_slots(|supply| self.node.take(n, supply, |slot| sink.put(slot)))?;
+        self.take_slots(|supply| self.nodes.take(n, supply, |slot| sink.put(slot)))?;
         self.counters.add(Counter::AllocSlowpath, n);
         Ok(())
     }
@@ -79,11 +84,7 @@ impl Cache {
             };
             sink(slot);
             got += 1;
-            while got < n {
-                let Some(slot) = held.pop() else { break };
-                sink(slot);
-                got += 1;
-            }
+            got += held.pop_many(n - got, &mut sink);
             drop(held);
             self.put_away_array(excess);
         }
@@ -93,15 +94,20 @@ impl Cache {
 
     /// Frees every slot of a batch. The caller keeps the cache alive.
     pub(crate) fn free_bulk(&self, batch: &mut Batch) {
+        if let Some(debug) = &self.debug {
+            self.counters.add(Counter::FreeSlowpath, batch.len());
+            return self.free_bulk_checked(debug, batch);
+        }
         batch.iter().for_each(|slot| self.clear(slot));
         let mine = self.mine();
         let mut moving = self.moving();
+        moving.send_home_of(batch);
         if let Some(mine) = mine {
             while let Some(slot) = mine
                 .hold()
                 .and_then(|mut held| self.scatter(&mut held, batch))
             {
-                let Some(array) = self.new_array() else {
+                let Ok(array) = self.new_array() else {
                     batch.push(slot);
                     break;
                 };
@@ -120,7 +126,9 @@ impl Cache {
         if held.is_closed() {
             return None;
         }
-        while let Some(slot) = batch.pop() {
+        loop {
+            held.push_many(&mut core::iter::from_fn(|| batch.pop()));
+            let slot = batch.pop()?;
             match self.push_or_trade(held, slot) {
                 Ok(()) => {}
                 Err(Need::Array(slot)) => return Some(slot),
@@ -132,6 +140,5 @@ impl Cache {
                 }
             }
         }
-        None
     }
 }

@@ -17,7 +17,7 @@ use crate::hook::report;
 use crate::local;
 use crate::page;
 use crate::registry::{self, CacheOps, HeldLock};
-use crate::sync::{Arc, Cell, OnceLock, thread_local};
+use crate::sync::{Cell, OnceLock, Shared, thread_local};
 
 thread_local! {
     /// What the running thread holds between the handler before and the one after the fork.
@@ -32,7 +32,7 @@ thread_local! {
 /// 1. `locks` are locks of `caches`, or static. Fields are dropped in order, so the locks go first.
 struct Held {
     locks: Vec<HeldLock<'static>>,
-    caches: Vec<Arc<dyn CacheOps>>,
+    caches: Vec<Shared<dyn CacheOps>>,
 }
 
 /// Sees to it that forks are prepared for; called before the first pool is built.
@@ -56,13 +56,15 @@ extern "C" fn before() {
             unsafe { mem::transmute::<Vec<HeldLock<'_>>, Vec<HeldLock<'static>>>(of_cache) };
         locks.extend(of_cache);
     }
+    #[cfg(feature = "rcu")]
+    locks.push(Box::new(crate::grace::hold()));
     locks.push(Box::new(page::lock_for_fork()));
     let held = Held { locks, caches };
     HELD.with(|cell| cell.set(Some(ManuallyDrop::new(held))));
 }
 
 /// Lets the locks go, last taken first.
-fn release() -> Vec<Arc<dyn CacheOps>> {
+fn release() -> Vec<Shared<dyn CacheOps>> {
     let Some(held) = HELD.with(Cell::take) else {
         return Vec::new();
     };
@@ -79,6 +81,8 @@ extern "C" fn after_in_parent() {
 
 extern "C" fn after_in_child() {
     let caches = release();
+    #[cfg(feature = "rcu")]
+    crate::grace::forget();
     caches.iter().for_each(|cache| cache.forget_movers());
     for cache in caches {
         cache.take_over_after_fork();
@@ -89,13 +93,23 @@ impl Cache {
     /// Takes back what threads had parked that this process does not have.
     pub(super) fn take_over(&self) {
         let mut locals = self.locals.lock();
-        let (own, foreign) = mem::take(&mut locals.list)
+        let (own, foreign): (Vec<_>, Vec<_>) = mem::take(&mut locals.list)
             .into_iter()
             .partition(local::is_own);
         locals.list = own;
         drop(locals);
+        #[cfg(feature = "rcu")]
+        let mut drained = {
+            self.queue.make_room(foreign.len());
+            crate::node::Drained::default()
+        };
         let mut moving = self.moving();
-        for local in Vec::from_iter(foreign) {
+        for local in foreign {
+            self.counters.absorb(&local.counters);
+            #[cfg(feature = "rcu")]
+            if let Some(remains) = local.salvage_side() {
+                self.hand_in_remains(remains, &mut drained);
+            }
             for sheaf in local.salvage().into_iter().flatten() {
                 moving.take_up(sheaf.len());
                 self.put_away(Some(sheaf), &mut moving);

@@ -1,42 +1,61 @@
 //! One slot, when the thread's main sheaf has no room for it.
 #![forbid(unsafe_code)]
 
+use super::Cache;
 use super::limit::Moving;
-use super::{Cache, own};
 use crate::barn::Refusal;
-use crate::hook::counter::Counter;
+use crate::hook::counter::{Counter, OwnCounter};
 use crate::hook::report::{Report, ReportKind};
 use crate::local::{Held, Mine};
 use crate::node::Drained;
 use crate::sheaf::Sheaf;
-use crate::slab::{Misfit, Slot};
+use crate::slab::{Misfit, Slot, Surplus};
 
 /// What a full local needs before it can take a slot.
 pub(super) enum Need {
     /// An empty array: there is no spare, or the barn has none to give.
     Array(Slot),
-    /// Nothing but this sheaf's array, once its slots are flushed.
+    /// Room in this sheaf: the barn has none for it, or some of its slots belong to other nodes.
     Flush(Sheaf, Slot),
 }
 
 impl Cache {
-    /// Frees a slot; for when the fast path found no room. The caller keeps the cache alive.
-    pub(super) fn free_cold(&self, slot: Slot) {
-        self.clear(&slot);
-        let mut slot = slot;
-        if self.mode.is_fence() {
-            match own::push_fenced(self.id, slot) {
-                Ok(()) => return,
-                Err(back) => slot = back,
+    /// Puts a slot into sheaves of its thread, or in trade for one of them into the barn, if that takes neither memory
+    /// nor a slab, and the local is open; gives it back otherwise.
+    pub(super) fn push_near(&self, held: &mut Held<'_>, slot: Slot) -> Result<(), Slot> {
+        let plain = !self.config.zero_on_free && !self.is_limited() && self.debug.is_none();
+        if !plain || held.is_closed() {
+            return Err(slot);
+        }
+        match self.push_or_trade(held, slot) {
+            Ok(()) => Ok(()),
+            Err(Need::Array(slot)) => Err(slot),
+            Err(Need::Flush(spare, slot)) => {
+                *held.spare() = Some(spare);
+                Err(slot)
             }
         }
-        self.counters.add(Counter::FreeSlowpath, 1);
-        if self.tightness.parks_nothing() {
-            return self.free_to_slab(slot);
+    }
+
+    /// Frees a slot; for when the fast path found no room. The caller keeps the cache alive.
+    pub(super) fn free_cold(&self, slot: Slot) {
+        // A debugged pool clears what was checked.
+        if self.config.zero_on_free && self.debug.is_none() {
+            self.clear(&slot);
         }
-        let Some(mine) = self.mine() else {
-            return self.free_to_slab(slot);
+        let mine = if self.tightness.parks_nothing() {
+            None
+        } else {
+            self.mine()
         };
+        let Some(mine) = mine else {
+            self.counters.add(Counter::FreeSlowpath, 1);
+            return match &self.debug {
+                Some(debug) => self.free_checked(debug, slot),
+                None => self.free_to_slab(slot),
+            };
+        };
+        mine.count(OwnCounter::FreeSlowpath, 1);
         let mut moving = self.moving();
         let need = match mine.hold() {
             Some(mut held) if !held.is_closed() => self.push_or_trade(&mut held, slot),
@@ -46,12 +65,12 @@ impl Cache {
             Ok(()) => {}
             Err(Need::Flush(mut spare, slot)) => {
                 moving.take_up(spare.len());
-                moving.flush(&mut spare);
+                moving.make_room(&mut spare);
                 self.push_with_array(&mine, spare, slot, &mut moving);
             }
             Err(Need::Array(slot)) => match self.new_array() {
-                Some(array) => self.push_with_array(&mine, array, slot, &mut moving),
-                None => moving.put_home(core::iter::once(slot)),
+                Ok(array) => self.push_with_array(&mine, array, slot, &mut moving),
+                Err(_) => moving.put_home(core::iter::once(slot)),
             },
         }
     }
@@ -62,7 +81,7 @@ impl Cache {
             return Ok(());
         };
         let Some(spare) = held.spare().take() else {
-            let Some(empty) = self.barn.get_empty() else {
+            let Some(empty) = self.barn().get_empty() else {
                 return Err(Need::Array(slot));
             };
             return Self::push_into(held, empty, slot).map_err(Need::Array);
@@ -72,10 +91,13 @@ impl Cache {
             held.swap();
             return held.push(slot).map_err(Need::Array);
         }
+        if self.has_strange(&spare) {
+            return Err(Need::Flush(spare, slot));
+        }
         // The spare is the older of the two: the thread keeps what it freed last.
-        match self.barn.exchange_full(spare) {
+        match self.barn().exchange_full(spare) {
             Ok(empty) => {
-                self.counters.add(Counter::BarnPut, 1);
+                held.count(OwnCounter::BarnPut, 1);
                 Self::push_into(held, empty, slot).map_err(Need::Array)
             }
             Err((spare, Refusal::NoEmpty)) => {
@@ -128,9 +150,9 @@ impl Cache {
     }
 
     /// Puts a slot back into its slab.
-    fn free_to_slab(&self, slot: Slot) {
+    pub(super) fn free_to_slab(&self, slot: Slot) {
         let mut drained = Drained::default();
-        self.node
+        self.nodes
             .drain(core::iter::once(slot), &mut drained, &self.counters);
         self.settle(drained);
     }
@@ -138,22 +160,45 @@ impl Cache {
     /// What must be done outside all locks, by a thread that is not moving: slabs go back, misuse is told, a
     /// tight pool loosens, an orphaned cache ends.
     pub(super) fn settle(&self, drained: Drained) {
-        // Dropped last of all, also if a hook panics: sources may panic too.
         let Drained {
-            surplus: _surplus,
-            misfit,
+            surplus,
+            misfits,
             last,
             calm,
         } = drained;
+        // Dropped last of all, also if a hook panics: sources may panic too.
+        let _surplus = self.keep_for_readers(surplus);
         if calm {
             self.loosen();
         }
         if last {
             self.take_from_slots();
         }
-        if let Some((misfit, address)) = misfit {
+        for (misfit, address) in misfits {
             self.report(misfit, address);
         }
+    }
+
+    /// Gives slabs back, once no reader can see them.
+    pub(super) fn part_with(&self, surplus: Option<Surplus>) {
+        drop(self.keep_for_readers(surplus));
+    }
+
+    /// Slabs that may be given back now. Those of a type-stable pool wait for a grace period.
+    #[cfg(feature = "rcu")]
+    pub(super) fn keep_for_readers(&self, surplus: Option<Surplus>) -> Option<Surplus> {
+        if !self.nature.stable {
+            return surplus;
+        }
+        if let Some(surplus) = surplus {
+            crate::grace::keep_slabs(surplus);
+        }
+        None
+    }
+
+    #[cfg(not(feature = "rcu"))]
+    pub(super) fn keep_for_readers(&self, surplus: Option<Surplus>) -> Option<Surplus> {
+        surplus
     }
 
     fn report(&self, misfit: Misfit, address: usize) {

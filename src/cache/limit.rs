@@ -24,6 +24,7 @@
 use super::{Cache, Failure};
 use crate::base::error::AllocErrorKind;
 use crate::hook::counter::Counter;
+use crate::hook::event;
 use crate::local::{self, Drain};
 use crate::node::{Drained, Shortage, Supply};
 use crate::page::Hint;
@@ -40,7 +41,11 @@ pub(super) struct Moving<'a> {
     drained: Drained,
 }
 
-impl Moving<'_> {
+impl<'a> Moving<'a> {
+    pub(super) fn cache(&self) -> &'a Cache {
+        self.cache
+    }
+
     /// Tells that this many slots more are in hand.
     pub(super) fn take_up(&mut self, slots: usize) {
         if self.counted {
@@ -52,7 +57,7 @@ impl Moving<'_> {
     /// Puts slots back into their slabs, in one hold of the node's lock.
     pub(super) fn put_home(&mut self, slots: impl Iterator<Item = Slot>) {
         self.cache
-            .node
+            .nodes
             .drain(slots, &mut self.drained, &self.cache.counters);
     }
 
@@ -119,8 +124,8 @@ impl Cache {
         &self,
         mut take: impl FnMut(&mut Supply) -> Result<R, Shortage>,
     ) -> Result<R, Failure> {
-        let mut supply = Supply::default();
-        let (mut dry, mut searched) = (false, false);
+        let mut supply = self.nodes.supply();
+        let (mut dry, mut searched, mut faulted) = (false, false, false);
         loop {
             let before = self.tightness.generation();
             match take(&mut supply) {
@@ -131,7 +136,9 @@ impl Cache {
                 Err(Shortage::Limit) if self.tighten() => {}
                 Err(Shortage::Limit) => return Err(AllocErrorKind::LimitReached),
                 Err(Shortage::Slabs { missing }) if !dry => {
-                    dry = !self.gather_slabs(missing, Hint::NONE, &mut supply);
+                    let fault = self.is_faulted();
+                    faulted |= fault;
+                    dry = fault || !self.gather_slabs(missing, Hint::NONE, &mut supply);
                     supply.scraps = true;
                 }
                 // The source is dry, but others may have parked what is wanted; emptied slabs go back to the
@@ -140,6 +147,7 @@ impl Cache {
                     (dry, searched) = (false, true);
                     self.drain();
                 }
+                Err(Shortage::Slabs { .. }) if faulted => return Err(AllocErrorKind::Injected),
                 Err(Shortage::Slabs { .. }) => return Err(AllocErrorKind::OutOfMemory),
             }
         }
@@ -147,8 +155,11 @@ impl Cache {
 
     /// Makes new slabs for `slots` slots more, at least one slab; whether all could be had.
     pub(super) fn gather_slabs(&self, slots: usize, hint: Hint, supply: &mut Supply) -> bool {
-        self.node
-            .gather(slots, &self.config, hint, supply, &self.counters)
+        let all = self
+            .nodes
+            .gather(slots, &self.config, hint, supply, &self.counters);
+        event::gathered(self.name(), slots, all);
+        all
     }
 
     /// Searches all sheaves and makes the pool tight; `false` if a signal handler that interrupted the
@@ -167,13 +178,13 @@ impl Cache {
         };
         self.counters.add(Counter::LimitSearch, 1);
         self.tightness.start_search();
-        self.node.tighten(self.calm(locals.list.len()));
-        self.barn.close();
+        self.nodes.tighten(self.calm(locals.list.len()));
+        self.barns.close();
         let mut to_slabs = |slots: &mut dyn Iterator<Item = Slot>| {
-            self.node.drain(slots, &mut drained, &self.counters);
+            self.nodes.drain(slots, &mut drained, &self.counters);
         };
         drain.tighten(&mut to_slabs);
-        while let Some(mut sheaf) = self.barn.get_full() {
+        for mut sheaf in self.barns.take_full() {
             to_slabs(&mut sheaf.drain());
             self.counters.add(Counter::SheafFree, 1);
         }
@@ -181,6 +192,7 @@ impl Cache {
         self.tightness.become_tight();
         drop(locals);
         self.settle(drained);
+        event::searched(self.name(), self.config.limit);
         true
     }
 
@@ -203,8 +215,8 @@ impl Cache {
             return;
         }
         self.tightness.become_loose();
-        self.node.loosen();
-        self.barn.open();
+        self.nodes.loosen();
+        self.barns.open();
         locals.list.iter().for_each(|local| local.loosen());
     }
 }

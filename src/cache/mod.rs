@@ -1,7 +1,7 @@
 //! The untyped engine of a pool: allocate, free, bulk, lend, shrink, close.
 //!
 //! A slot is free in one of three places, nearest first: the thread's [`local`](crate::local), the
-//! [`barn`](crate::barn), a slab of the [`node`](crate::node). The fast paths touch the first only. Everything
+//! [`barn`](crate::barn) of its node, a slab of the [`node`](crate::node). The fast paths touch the first only. Everything
 //! here is a slow path, and each is written as a sequence of short steps under one lock at a time. Between two
 //! steps anything may have changed, so a step decides by what it sees under its own lock.
 //!
@@ -17,13 +17,25 @@
 //! (`own`). The slot or block that comes home last ends it.
 
 mod alloc;
-#[cfg(feature = "allocator-api2-02")]
+mod barns;
+#[cfg(any_allocator)]
 mod blocks;
 mod bulk;
+mod checked;
+#[cfg_attr(
+    not(any_allocator),
+    expect(dead_code, reason = "only the allocator traits ask for other layouts")
+)]
+mod classes;
+mod debug;
+#[cfg(feature = "rcu")]
+mod defer;
 mod drain;
+mod faults;
 #[cfg(unix)]
 mod fork;
 mod free;
+mod ledger;
 mod lend;
 mod limit;
 mod own;
@@ -34,53 +46,74 @@ use core::fmt;
 
 pub(crate) use bulk::{BATCH, Batch, Sink};
 pub(crate) use lend::Lent;
-pub(crate) use own::{cache_of, free_batch, free_slow};
+#[cfg(feature = "rcu")]
+pub(crate) use own::retire;
+pub(crate) use own::{cache_of, check_object, free_batch, free_slow};
 
-use crate::barn::Barn;
+use crossbeam_utils::CachePadded;
+
 use crate::base::config::Config;
 use crate::base::error::{AllocErrorKind, BuildError};
+use crate::base::name::Name;
+use crate::base::topology::Topology;
 use crate::hook::counter::Counters;
+use crate::hook::fault::Injector;
+pub(crate) use crate::local::SizeKey;
 use crate::local::{self, Local, Mine};
-use crate::node::{Node, Supply};
+use crate::node::{Founder, Nodes, Room};
 use crate::page::{Hint, Source};
 use crate::registry;
-use crate::slab::{OwnerPtr, Slot};
-use crate::sync::{Arc, BarrierMode, Lock, Weak};
+use crate::slab::{Nature, OwnerPtr, Slot};
+use crate::sync::{BarrierMode, Lock, Shared};
 
 /// The engine.
 pub(crate) struct Cache {
     id: u32,
     config: Config,
-    node: Node,
-    barn: Barn,
+    #[cfg(feature = "rcu")]
+    nature: Nature,
+    /// On lines of its own, as the barns are: both are written to by all threads, and the rest is read by all.
+    nodes: CachePadded<Nodes>,
+    classes: classes::Classes,
+    /// Whether this is one of another cache's classes.
+    is_class: bool,
+    barns: CachePadded<barns::Barns>,
+    /// Retired objects that were handed in.
+    #[cfg(feature = "rcu")]
+    queue: CachePadded<defer::Queue>,
+    /// How many objects were reaped at a time.
+    #[cfg(feature = "rcu")]
+    batch_sizes: defer::Sizes,
     /// The list's lock also keeps drainers apart.
     locals: Lock<Locals>,
     counters: Counters,
-    ledger: lend::Ledger,
+    ledger: ledger::Ledger,
     tightness: tightness::Tightness,
     mode: BarrierMode,
+    /// Of a pool with debug flags.
+    debug: Option<Shared<debug::Debug>>,
+    injector: Injector,
 }
 
 /// The locals of all threads.
 #[derive(Default)]
 struct Locals {
-    list: Vec<Arc<Local>>,
+    list: Vec<Shared<Local>>,
     /// No thread gets a local any more.
     closed: bool,
-    /// What threads that are gone did on their fast paths.
-    #[cfg(feature = "op-counters")]
-    gone: [usize; 2],
+    /// The pool has a fault, so its threads stay off the fast path.
+    guarded: bool,
 }
 
 /// A share in an open cache; the last one to go closes it.
 #[derive(Clone, Debug)]
-pub(crate) struct Handle(Arc<Open>);
+pub(crate) struct Handle(Shared<Open>);
 
 #[derive(Debug)]
 struct Open {
     /// A copy of the cache's, one load nearer.
     id: u32,
-    cache: Arc<Cache>,
+    cache: Shared<Cache>,
 }
 
 impl Drop for Open {
@@ -90,45 +123,20 @@ impl Drop for Open {
 }
 
 impl Handle {
-    /// Builds a cache and enters it in the registry.
-    pub(crate) fn build(config: Config, source: Source) -> Result<Self, BuildError> {
+    /// Builds the cache of a pool.
+    pub(crate) fn build(
+        config: Config,
+        nature: Nature,
+        source: Source,
+        topology: Topology,
+    ) -> Result<Self, BuildError> {
         #[cfg(unix)]
         fork::register();
-        let id = registry::next_id()?;
-        let cache = Arc::new_cyclic(|weak: &Weak<Cache>| {
-            let owner = OwnerPtr(weak.as_ptr().cast());
-            Cache {
-                id,
-                node: Node::new(&config, id, owner, source),
-                barn: Barn::new(config.barn.0, config.barn.1),
-                locals: Lock::new(Locals::default()),
-                counters: Counters::new(),
-                ledger: lend::Ledger::new(),
-                tightness: tightness::Tightness::new(),
-                mode: BarrierMode::detect(),
-                config,
-            }
-        });
-        let out_of_memory = |what| BuildError::OutOfMemory {
-            pool: cache.name().to_string(),
-            what,
-        };
-        let weak: Weak<Cache> = Arc::downgrade(&cache);
-        if !registry::register(id, weak) {
-            return Err(out_of_memory("an entry in the registry"));
-        }
-        let hint = if cache.config.populate_reserve {
-            Hint::NONE.populate()
-        } else {
-            Hint::NONE
-        };
-        let missing = cache.config.reserve;
-        let mut supply = Supply::default();
-        if missing > 0 && !cache.gather_slabs(missing, hint, &mut supply) {
-            return Err(out_of_memory("its reserve"));
-        }
-        cache.node.bring_in(&mut supply);
-        Ok(Self(Arc::new(Open { id, cache })))
+        let cache = Cache::build(config, nature, source, topology, false)?;
+        let id = cache.id;
+        let missing = out_of_memory(cache.name(), "a handle");
+        let open = Shared::try_new(Open { id, cache });
+        open.map(Self).ok_or(missing)
     }
 
     #[inline(always)]
@@ -143,7 +151,7 @@ impl Handle {
 
     /// Handles of this cache, prefilled sheaves included.
     pub(crate) fn count(&self) -> usize {
-        Arc::strong_count(&self.0)
+        Shared::strong_count(&self.0)
     }
 
     pub(crate) fn is_same(&self, other: &Self) -> bool {
@@ -152,7 +160,72 @@ impl Handle {
 }
 
 impl Cache {
-    pub(crate) fn name(&self) -> &Arc<str> {
+    /// Builds a cache and enters it in the registry.
+    fn build(
+        config: Config,
+        nature: Nature,
+        source: Source,
+        topology: Topology,
+        is_class: bool,
+    ) -> Result<Shared<Self>, BuildError> {
+        let id = registry::next_id()?;
+        let name = config.name.clone();
+        let out_of_memory = |what| out_of_memory(&name, what);
+        let debug = debug::Debug::new(config.debug).map(|debug| {
+            let debug = Shared::try_new(debug);
+            debug.ok_or_else(|| out_of_memory("its debugging"))
+        });
+        let debug = debug.transpose()?;
+        let barns = barns::Barns::try_new(&config, &topology);
+        let barns = barns.ok_or_else(|| out_of_memory("its barns"))?;
+        let room = Room::for_nodes_of(topology).ok_or_else(|| out_of_memory("its nodes"))?;
+        let cache = Shared::try_new_cyclic(|address: *const Self| {
+            let founder = Founder {
+                id,
+                owner: OwnerPtr(address.cast()),
+                stable: nature.stable,
+            };
+            Self {
+                id,
+                #[cfg(feature = "rcu")]
+                nature,
+                nodes: Nodes::new(&config, founder, &source, room).into(),
+                #[cfg(feature = "rcu")]
+                queue: defer::Queue::new().into(),
+                #[cfg(feature = "rcu")]
+                batch_sizes: defer::Sizes::new(),
+                classes: classes::Classes::default(),
+                is_class,
+                barns: barns.into(),
+                locals: Lock::new(Locals::default()),
+                counters: Counters::new(),
+                ledger: ledger::Ledger::new(),
+                tightness: tightness::Tightness::new(),
+                mode: BarrierMode::detect(),
+                debug,
+                injector: Injector::new(),
+                config,
+            }
+        });
+        let cache = cache.ok_or_else(|| out_of_memory("its own data"))?;
+        if !registry::register(id, Self::listed(&cache)) {
+            return Err(out_of_memory("an entry in the registry"));
+        }
+        let hint = if cache.config.populate_reserve {
+            Hint::NONE.populate()
+        } else {
+            Hint::NONE
+        };
+        let missing = cache.config.reserve;
+        let mut supply = cache.nodes.supply_of_reserve();
+        if missing > 0 && !cache.gather_slabs(missing, hint, &mut supply) {
+            return Err(out_of_memory("its reserve"));
+        }
+        cache.nodes.bring_in(&mut supply);
+        Ok(cache)
+    }
+
+    pub(crate) fn name(&self) -> &Name {
         &self.config.name
     }
 
@@ -171,8 +244,12 @@ impl Cache {
 
     #[cold]
     fn new_local(&self) -> Option<Mine> {
+        self.ask().ok()?;
         let fast_free = !self.config.zero_on_free;
-        let local = Arc::new(Local::new(self.id, self.mode, fast_free));
+        let local = Local::new(self.id, self.mode, fast_free);
+        #[cfg(feature = "rcu")]
+        let local = local.with_destructor(self.nature.destructor);
+        let local = Shared::try_new(local)?;
         let mut locals = self.locals.lock();
         if locals.closed {
             return None;
@@ -181,9 +258,12 @@ impl Cache {
         if self.is_tight() {
             local.start_tight();
         }
-        locals.list.push(Arc::clone(&local));
+        if locals.guarded {
+            local.guard();
+        }
+        locals.list.push(Shared::clone(&local));
         drop(locals);
-        let address = Arc::as_ptr(&local).addr();
+        let address = Shared::as_ptr(&local).addr();
         let mine = local::adopt(local);
         if mine.is_none() {
             self.forget_local(address);
@@ -196,31 +276,34 @@ impl Cache {
         let Some(at) = locals
             .list
             .iter()
-            .position(|local| Arc::as_ptr(local).addr() == address)
+            .position(|local| Shared::as_ptr(local).addr() == address)
         else {
             return;
         };
         let gone = locals.list.swap_remove(at);
-        #[cfg(feature = "op-counters")]
-        {
-            locals.gone[0] += gone.ops.alloc.get();
-            locals.gone[1] += gone.ops.free.get();
-        }
+        self.counters.absorb(&gone.counters);
         drop(locals);
         drop(gone);
     }
 }
 
+fn out_of_memory(pool: &Name, what: &'static str) -> BuildError {
+    BuildError::OutOfMemory {
+        pool: pool.copied(),
+        what,
+    }
+}
+
 /// Takes a slot on the fast path of the running thread.
 #[inline(always)]
-pub(crate) fn pop(id: u32) -> Option<Slot> {
-    own::pop(id)
+pub(crate) fn pop(key: SizeKey, id: u32) -> Option<Slot> {
+    own::pop(key, id)
 }
 
 /// Puts a slot on the fast path of the running thread.
 #[inline(always)]
-pub(crate) fn push(id: u32, slot: Slot) -> Result<(), Slot> {
-    own::push(id, slot)
+pub(crate) fn push(key: SizeKey, id: u32, slot: Slot) -> Result<(), Slot> {
+    own::push(key, id, slot)
 }
 
 impl fmt::Debug for Cache {

@@ -1,16 +1,16 @@
 //! Models of the engine's protocols on a fake of the layers below: places are counts behind locks.
 //!
-//! The words are the real ones, [`Tightness`] and [`Tenancy`]; the steps are those of `limit`, `alloc`, `free`
-//! and `drain`, in their order.
+//! The words are the real ones; the steps are those of `limit`, `alloc`, `free` and `drain`, in their order.
 #![cfg(all(test, loom))]
 #![forbid(unsafe_code)]
+
+mod ends;
 
 use loom::sync::Arc;
 use loom::thread;
 
 use super::tightness::Tightness;
-use crate::node::tenancy::Tenancy;
-use crate::sync::{AtomicUsize, Lock, Ordering};
+use crate::sync::Lock;
 
 /// Where slots may be parked.
 #[derive(Default)]
@@ -246,84 +246,5 @@ fn one_slot_is_given_once() {
         let mine = world.alloc();
         let theirs = asking.join().unwrap();
         assert!(mine != theirs, "given to both or to nobody");
-    });
-}
-
-/// A cache as its counts: shares, and what is out.
-struct Shared {
-    shares: AtomicUsize,
-    node: Lock<(usize, Tenancy)>,
-    ended: AtomicUsize,
-}
-
-impl Shared {
-    /// One handle's share, and `out` slots.
-    fn new(out: usize) -> Arc<Self> {
-        Arc::new(Self {
-            shares: AtomicUsize::new(1),
-            node: Lock::new((out, Tenancy::default())),
-            ended: AtomicUsize::new(0),
-        })
-    }
-
-    fn keep(&self) {
-        // Relaxed: as in `Arc`.
-        let before = self.shares.fetch_add(1, Ordering::Relaxed);
-        assert!(before > 0, "kept after the end");
-    }
-
-    fn let_go(&self) {
-        // AcqRel: as in `Arc`, whose last share to go is the end.
-        let before = self.shares.fetch_sub(1, Ordering::AcqRel);
-        assert!(before > 0, "let go after the end");
-        if before == 1 {
-            // Relaxed: counted.
-            self.ended.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// The last handle goes: `Cache::close`, then its share.
-    fn close(&self) {
-        self.keep();
-        let stays = {
-            let mut node = self.node.lock();
-            let in_use = node.0 > 0;
-            node.1.orphan(in_use)
-        };
-        if !stays {
-            self.let_go();
-        }
-        self.let_go();
-    }
-
-    /// A slot comes home: `free_slow`.
-    fn free(&self) {
-        self.keep();
-        let last = {
-            let mut node = self.node.lock();
-            node.0 -= 1;
-            let in_use = node.0 > 0;
-            node.1.ends(in_use)
-        };
-        if last {
-            self.let_go();
-        }
-        self.let_go();
-    }
-}
-
-/// Close against the last free: whoever is last ends the cache, once, and nobody touches it after that.
-#[test]
-fn the_last_to_come_home_ends_the_cache_once() {
-    search(|| {
-        let cache = Shared::new(2);
-        let others = [Arc::clone(&cache), Arc::clone(&cache)];
-        let freeing = others.map(|cache| thread::spawn(move || cache.free()));
-        cache.close();
-        freeing
-            .into_iter()
-            .for_each(|freeing| freeing.join().unwrap());
-        // Relaxed: the threads are joined.
-        assert_eq!(cache.ended.load(Ordering::Relaxed), 1);
     });
 }

@@ -3,14 +3,24 @@
 
 use crate::sync::{AtomicUsize, Backoff, Ordering};
 
+/// A search is under way, or over and the pool tight.
+const SEARCHING: usize = 1;
+
+/// The pool has a fault.
+const FAULTED: usize = 2;
+
 /// Whether a pool is tight, and who is moving slots.
 #[derive(Debug)]
 pub(super) struct Tightness {
     /// Odd while the pool is tight.
     generation: AtomicUsize,
-    /// Not 0 from the beginning of a search until the pool is loose again. A hint that keeps threads from moving
-    /// slots which they could not park, so that a search need not wait for ever new ones.
-    searching: AtomicUsize,
+    /// Hints that send who allocates a longer way, in one word, so that it takes one look to see that there is none.
+    /// Written with the list of locals locked.
+    ///
+    /// [`SEARCHING`] from the beginning of a search until the pool is loose again: it keeps threads from moving slots
+    /// which they could not park, so that a search need not wait for ever new ones. [`FAULTED`] while the pool has a
+    /// fault.
+    hints: AtomicUsize,
     /// Threads that are moving slots.
     movers: AtomicUsize,
     /// Slots that they have in hand.
@@ -35,7 +45,7 @@ macro_rules! constructor {
             pub(super) $($const)? fn new() -> Self {
                 Self {
                     generation: AtomicUsize::new(0),
-                    searching: AtomicUsize::new(0),
+                    hints: AtomicUsize::new(0),
                     movers: AtomicUsize::new(0),
                     transit: AtomicUsize::new(0),
                     leavers: AtomicUsize::new(0),
@@ -65,13 +75,33 @@ impl Tightness {
     /// Whether a search is under way, or over and the pool tight.
     pub(super) fn parks_nothing(&self) -> bool {
         // Relaxed: a hint.
-        self.searching.load(Ordering::Relaxed) != 0
+        self.hints.load(Ordering::Relaxed) & SEARCHING != 0
+    }
+
+    /// Whether an allocation has to look at anything but what is at hand: there is a search, or a fault.
+    #[inline]
+    pub(super) fn is_unusual(&self) -> bool {
+        // Relaxed: hints.
+        self.hints.load(Ordering::Relaxed) != 0
+    }
+
+    /// With the list of locals locked.
+    fn hint(&self, hint: usize, on: bool) {
+        // Relaxed: the lock keeps other writers away.
+        let hints = self.hints.load(Ordering::Relaxed);
+        let hints = if on { hints | hint } else { hints & !hint };
+        // Relaxed: hints.
+        self.hints.store(hints, Ordering::Relaxed);
+    }
+
+    /// With the list of locals locked.
+    pub(super) fn set_faulted(&self, faulted: bool) {
+        self.hint(FAULTED, faulted);
     }
 
     /// With the list of locals locked.
     pub(super) fn start_search(&self) {
-        // Relaxed: a hint.
-        self.searching.store(1, Ordering::Relaxed);
+        self.hint(SEARCHING, true);
     }
 
     /// With the list of locals locked, when nothing is parked and nobody moves.
@@ -86,8 +116,7 @@ impl Tightness {
         // Release: pairs with the Acquire in `generation`. Whoever looks into the node after something was
         // parked sees the change: the node's lock comes between.
         self.generation.fetch_add(1, Ordering::Release);
-        // Relaxed: a hint.
-        self.searching.store(0, Ordering::Relaxed);
+        self.hint(SEARCHING, false);
     }
 
     pub(super) fn start_moving(&self) {

@@ -47,6 +47,13 @@ const SHUT_FLOOR: usize = isize::MAX as usize;
 /// Below every address.
 const SHUT_END: usize = 0;
 
+/// How the owner clears its mark (rule 2). The weak build is a negative twin: ThreadSanitizer must tell of it.
+const IDLE: Ordering = if cfg!(sheaves_weak_gate) {
+    Ordering::Relaxed
+} else {
+    Ordering::Release
+};
+
 /// A place of the array.
 ///
 /// # Safety
@@ -149,34 +156,72 @@ impl<P: Place> Gate<P> {
         unsafe { self.push_within(&self.soft, full_fence, item) }
     }
 
-    /// As [`Gate::pop`] above a floor that the holder of the lock knows, whether or not the gate is open. The mark
-    /// keeps a signal handler out.
+    /// Takes up to `most` items from above a floor that the holder of the lock knows, topmost first, whether or not
+    /// the gate is open; how many. The mark keeps a signal handler out; `sink` is not the user's, and does not panic.
     ///
     /// # Safety
     ///
     /// The caller is the thread that owns the gate and holds the lock; the places `[floor, top)` hold items.
-    pub(super) unsafe fn pop_locked(&self, floor: *mut P) -> Option<P::Item> {
-        let bounds = Bounds {
-            floor: AtomicUsize::new(floor.addr()),
-            end: AtomicUsize::new(SHUT_END),
-        };
-        // SAFETY: the caller is the owner; the lock keeps drainers out as an open gate would.
-        unsafe { self.pop_within(&bounds, light_barrier) }
+    pub(super) unsafe fn pop_locked(
+        &self,
+        floor: *mut P,
+        most: usize,
+        mut sink: impl FnMut(P::Item),
+    ) -> usize {
+        let top = self.mark(light_barrier);
+        let n = Self::places(floor, top).min(most);
+        for below in 1..=n {
+            // SAFETY: at most as many as there are between `floor` and `top`, which hold items; the lock keeps
+            // drainers out as an open gate would.
+            sink(unsafe { P::take(top.wrapping_sub(below)) });
+        }
+        // Release: pairs with the Acquire in `settle`; a drainer that sees it sees the array as it is now.
+        self.top.store(top.wrapping_sub(n), Ordering::Release);
+        n
     }
 
-    /// As [`Gate::push`] below an end that the holder of the lock knows, whether or not the gate is open. The mark
-    /// keeps a signal handler out.
+    /// Puts items on top until there are no more or an end is reached that the holder of the lock knows, whether or
+    /// not the gate is open; how many. As for [`Gate::pop_locked`], `items` is not the user's.
     ///
     /// # Safety
     ///
     /// The caller is the thread that owns the gate and holds the lock; the places `[top, end)` are the array's.
-    pub(super) unsafe fn push_locked(&self, end: *mut P, item: P::Item) -> Result<(), P::Item> {
-        let bounds = Bounds {
-            floor: AtomicUsize::new(SHUT_FLOOR),
-            end: AtomicUsize::new(end.addr()),
-        };
-        // SAFETY: the caller is the owner; the lock keeps drainers out as an open gate would.
-        unsafe { self.push_within(&bounds, light_barrier, item) }
+    pub(super) unsafe fn push_locked(
+        &self,
+        end: *mut P,
+        items: &mut impl Iterator<Item = P::Item>,
+    ) -> usize {
+        let top = self.mark(light_barrier);
+        let mut n = 0;
+        for item in items.take(Self::places(top, end)) {
+            // SAFETY: at most as many as there are places between `top` and `end`; as in `pop_locked`.
+            unsafe { P::put(top.wrapping_add(n), item) };
+            n += 1;
+        }
+        // Release: as in `pop_locked`.
+        self.top.store(top.wrapping_add(n), Ordering::Release);
+        n
+    }
+
+    /// Marks the top and passes the light barrier (rule 1); what the top was. One that was marked already is below
+    /// every floor and above every end.
+    #[inline(always)]
+    fn mark(&self, barrier: impl FnOnce()) -> *mut P {
+        // Relaxed: only this thread writes `top`.
+        let top = self.top.load(Ordering::Relaxed);
+        // Relaxed: the barrier orders it before the look at a bound.
+        self.top
+            .store(top.map_addr(|addr| addr | BUSY), Ordering::Relaxed);
+        barrier();
+        top
+    }
+
+    /// Places from `low` up to `high`; none if one of them is a marked top.
+    fn places(low: *mut P, high: *mut P) -> usize {
+        if high.addr() | low.addr() >= BUSY {
+            return 0;
+        }
+        high.addr().saturating_sub(low.addr()) / size_of::<P>()
     }
 
     /// # Safety
@@ -184,17 +229,12 @@ impl<P: Place> Gate<P> {
     /// The caller is the thread that owns the gate.
     #[inline(always)]
     unsafe fn pop_within(&self, bounds: &Bounds, barrier: impl FnOnce()) -> Option<P::Item> {
-        // Relaxed: only this thread writes `top`.
-        let top = self.top.load(Ordering::Relaxed);
-        // Relaxed: the barrier orders it before the look at the floor (rule 1).
-        self.top
-            .store(top.map_addr(|addr| addr | BUSY), Ordering::Relaxed);
-        barrier();
-        // Acquire: pairs with the Release in `set_bounds`; what a drainer did to the array is seen.
+        let top = self.mark(barrier);
+        // Acquire: pairs with the Release in `Bounds::set`; what a drainer did to the array is seen.
         let floor = bounds.floor.load(Ordering::Acquire);
         if top.addr() as isize <= floor as isize {
             // Release: as below; a drainer waits for this.
-            self.top.store(top, Ordering::Release);
+            self.top.store(top, IDLE);
             return None;
         }
         let place = top.wrapping_sub(1);
@@ -202,7 +242,7 @@ impl<P: Place> Gate<P> {
         // `top` marked, so no drainer touches it (rule 4).
         let item = unsafe { P::take(place) };
         // Release: pairs with the Acquire in `settle`; a drainer that sees it sees the array as it is now.
-        self.top.store(place, Ordering::Release);
+        self.top.store(place, IDLE);
         Some(item)
     }
 
@@ -216,23 +256,18 @@ impl<P: Place> Gate<P> {
         barrier: impl FnOnce(),
         item: P::Item,
     ) -> Result<(), P::Item> {
-        // Relaxed: only this thread writes `top`.
-        let top = self.top.load(Ordering::Relaxed);
-        // Relaxed: the barrier orders it before the look at the end (rule 1).
-        self.top
-            .store(top.map_addr(|addr| addr | BUSY), Ordering::Relaxed);
-        barrier();
-        // Acquire: pairs with the Release in `set_bounds`; what a drainer did to the array is seen.
+        let top = self.mark(barrier);
+        // Acquire: pairs with the Release in `Bounds::set`; what a drainer did to the array is seen.
         if top.addr() >= bounds.end.load(Ordering::Acquire) {
             // Release: as in `pop_within`.
-            self.top.store(top, Ordering::Release);
+            self.top.store(top, IDLE);
             return Err(item);
         }
         // SAFETY: `top < end`, so the place lies in the array above every item; the gate is open and `top`
         // marked, so no drainer touches it (rule 4).
         unsafe { P::put(top, item) };
         // Release: pairs with the Acquire in `settle`; a drainer that sees it sees the item.
-        self.top.store(top.wrapping_add(1), Ordering::Release);
+        self.top.store(top.wrapping_add(1), IDLE);
         Ok(())
     }
 

@@ -12,26 +12,38 @@
 //! goes to slabs. *Dead*: the cache is closed or the thread is gone; the local has no arrays and
 //! stays shut, and what its thread frees goes to slabs.
 
+mod drain;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod fork;
 mod gate;
+#[cfg(not(all(loom, any(test, feature = "loom"))))]
+mod guarded;
 #[cfg(all(test, loom))]
 mod model;
+#[cfg(feature = "rcu")]
+mod rcu;
 mod shelf;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod thread;
 
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
-pub(crate) use thread::{Mine, adopt, entry, find, is_own};
+pub(crate) use thread::{Mine, SizeKey, adopt, entry, find, is_own, recent, remember};
 
 use core::mem::MaybeUninit;
 
+pub(crate) use drain::Drain;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 pub(crate) use fork::hold_lock;
 use gate::{Gate, Place};
+#[cfg(feature = "rcu")]
+pub(crate) use rcu::{Harvest, HeldSide};
+pub(crate) use shelf::Held;
 use shelf::Shelf;
-pub(crate) use shelf::{Drain, Held};
 
+#[cfg(feature = "op-counters")]
+use crate::hook::counter::OwnCounter;
+#[cfg(not(all(loom, any(test, feature = "loom"))))]
+use crate::hook::counter::OwnCounters;
 use crate::slab::Slot;
 use crate::sync::{BarrierMode, Lock};
 
@@ -75,8 +87,11 @@ pub(crate) struct Local {
     /// Whether the fast path may free: not where a freed slot must be cleared first.
     fast_free: bool,
     shelf: Lock<Shelf>,
-    #[cfg(feature = "op-counters")]
-    pub(crate) ops: OpCounters,
+    #[cfg(not(all(loom, any(test, feature = "loom"))))]
+    pub(crate) counters: OwnCounters,
+    /// Retired objects.
+    #[cfg(feature = "rcu")]
+    side: rcu::Side,
 }
 
 // SAFETY: the array behind the gate's pointer holds tokens, which may be sent; who may use it when is the
@@ -95,8 +110,9 @@ impl Local {
             mode,
             fast_free,
             shelf: Lock::new(Shelf::new()),
-            #[cfg(feature = "op-counters")]
-            ops: OpCounters::new(),
+            counters: OwnCounters::new(),
+            #[cfg(feature = "rcu")]
+            side: rcu::Side::new(crate::slab::Destructor::NONE),
         }
     }
 
@@ -108,6 +124,8 @@ impl Local {
             mode,
             fast_free,
             shelf: Lock::new(Shelf::new()),
+            #[cfg(feature = "rcu")]
+            side: rcu::Side::new(crate::slab::Destructor::NONE),
         }
     }
 
@@ -124,8 +142,9 @@ impl Local {
     pub(crate) unsafe fn pop(&self) -> Option<Slot> {
         // SAFETY: passed on.
         let slot = unsafe { self.gate.pop() };
-        #[cfg(feature = "op-counters")]
-        self.ops.alloc.add(usize::from(slot.is_some()));
+        #[cfg(all(feature = "op-counters", not(all(loom, any(test, feature = "loom")))))]
+        self.counters
+            .add(OwnCounter::AllocFastpath, usize::from(slot.is_some()));
         slot
     }
 
@@ -138,8 +157,9 @@ impl Local {
     pub(crate) unsafe fn push(&self, slot: Slot) -> Result<(), Slot> {
         // SAFETY: passed on.
         let result = unsafe { self.gate.push(slot) };
-        #[cfg(feature = "op-counters")]
-        self.ops.free.add(usize::from(result.is_ok()));
+        #[cfg(all(feature = "op-counters", not(all(loom, any(test, feature = "loom")))))]
+        self.counters
+            .add(OwnCounter::FreeFastpath, usize::from(result.is_ok()));
         result
     }
 }
@@ -163,49 +183,5 @@ impl Local {
     pub(crate) unsafe fn push_fenced(&self, slot: Slot) -> Result<(), Slot> {
         // SAFETY: passed on.
         unsafe { self.gate.push_fenced(slot) }
-    }
-}
-
-/// What a thread did on the fast path of one cache.
-#[cfg(feature = "op-counters")]
-#[derive(Debug)]
-pub(crate) struct OpCounters {
-    pub(crate) alloc: OpCounter,
-    pub(crate) free: OpCounter,
-}
-
-#[cfg(feature = "op-counters")]
-impl OpCounters {
-    const fn new() -> Self {
-        Self {
-            alloc: OpCounter::new(),
-            free: OpCounter::new(),
-        }
-    }
-}
-
-/// A count that one thread writes and any may read.
-#[cfg(feature = "op-counters")]
-#[derive(Debug)]
-pub(crate) struct OpCounter(crate::sync::AtomicUsize);
-
-#[cfg(feature = "op-counters")]
-impl OpCounter {
-    const fn new() -> Self {
-        Self(crate::sync::AtomicUsize::new(0))
-    }
-
-    #[inline(always)]
-    pub(crate) fn add(&self, n: usize) {
-        use crate::sync::Ordering;
-        // Relaxed: one writer, and nothing is ordered by a count.
-        let old = self.0.load(Ordering::Relaxed);
-        // Relaxed: as above.
-        self.0.store(old.wrapping_add(n), Ordering::Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> usize {
-        // Relaxed: as above.
-        self.0.load(crate::sync::Ordering::Relaxed)
     }
 }

@@ -1,12 +1,12 @@
-//! What is behind a local's lock, for its owner ([`Held`]) and for a drainer ([`Drain`]).
+//! What is behind a local's lock, for its owner ([`Held`]) and for a drainer (`drain`).
 
 use core::mem;
 use core::ptr;
 
 use super::{Local, SlotPlace};
-use crate::sheaf::Sheaf;
+use crate::sheaf::{Sheaf, Tally};
 use crate::slab::Slot;
-use crate::sync::{Guard, heavy_barrier};
+use crate::sync::{Guard, Shared};
 
 /// What a local's lock guards.
 ///
@@ -18,18 +18,21 @@ use crate::sync::{Guard, heavy_barrier};
 #[derive(Debug)]
 pub(super) struct Shelf {
     main: Vec<Slot>,
+    tally: Option<Shared<Tally>>,
     base: *mut SlotPlace,
     capacity: usize,
-    floor: *mut SlotPlace,
-    spare: Option<Sheaf>,
-    state: State,
+    pub(super) floor: *mut SlotPlace,
+    pub(super) spare: Option<Sheaf>,
+    pub(super) state: State,
+    /// The fast path is not let in, whatever the state.
+    pub(super) guarded: bool,
 }
 
 // SAFETY: `base` and `floor` point into `main`, which the shelf owns.
 unsafe impl Send for Shelf {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     Open,
     Shut,
     Tight,
@@ -41,11 +44,13 @@ impl Shelf {
         let base = ptr::NonNull::dangling().as_ptr();
         Self {
             main: Vec::new(),
+            tally: None,
             base,
             capacity: 0,
             floor: base,
             spare: None,
             state: State::Open,
+            guarded: false,
         }
     }
 }
@@ -93,6 +98,12 @@ impl Held<'_> {
         matches!(self.shelf.state, State::Tight | State::Dead)
     }
 
+    /// Counts an event of this thread.
+    #[cfg(not(all(loom, any(test, feature = "loom"))))]
+    pub(crate) fn count(&self, counter: crate::hook::counter::OwnCounter, n: usize) {
+        self.local.counters.add(counter, n);
+    }
+
     /// Slots in `main`.
     pub(crate) fn len(&self) -> usize {
         self.shelf.len(self.local)
@@ -100,19 +111,46 @@ impl Held<'_> {
 
     /// Takes a slot from `main`, whether or not the gate is open.
     pub(crate) fn pop(&mut self) -> Option<Slot> {
+        let mut slot = None;
+        self.pop_many(1, |popped| slot = Some(popped));
+        slot
+    }
+
+    /// Takes up to `most` slots from `main`; how many.
+    pub(crate) fn pop_many(&mut self, most: usize, sink: impl FnMut(Slot)) -> usize {
         if self.len() == 0 {
-            return None;
+            return 0;
         }
         // SAFETY: a `Held` is its owner's, with the lock held; every place from the floor to the top holds a token
         // (invariant 2).
-        unsafe { self.local.gate.pop_locked(self.shelf.floor) }
+        unsafe { self.local.gate.pop_locked(self.shelf.floor, most, sink) }
     }
 
     /// Puts a slot into `main`, whether or not the gate is open; gives it back if `main` is full.
     pub(crate) fn push(&mut self, slot: Slot) -> Result<(), Slot> {
-        // SAFETY: as in `pop`; the places up to the end are the array's (invariant 1). A local without an array
+        let mut slot = Some(slot);
+        self.push_many(&mut core::iter::from_fn(|| slot.take()));
+        slot.map_or(Ok(()), Err)
+    }
+
+    /// Puts slots into `main` until there are no more or it is full.
+    pub(crate) fn push_many(&mut self, slots: &mut impl Iterator<Item = Slot>) {
+        // SAFETY: as in `pop_many`; the places up to the end are the array's (invariant 1). A local without an array
         // has its end below every top.
-        unsafe { self.local.gate.push_locked(self.shelf.end(), slot) }
+        unsafe { self.local.gate.push_locked(self.shelf.end(), slots) };
+    }
+
+    /// Puts a sheaf where none is: in the place of `main`, or of the spare; gives it back if both are there.
+    pub(crate) fn put_sheaf(&mut self, sheaf: Sheaf) -> Result<(), Sheaf> {
+        if self.shelf.capacity == 0 {
+            let none = self.replace_main(sheaf);
+            debug_assert!(none.is_none(), "there was no array");
+        } else if self.shelf.spare.is_none() {
+            self.shelf.spare = Some(sheaf);
+        } else {
+            return Err(sheaf);
+        }
+        Ok(())
     }
 
     pub(crate) fn spare(&mut self) -> &mut Option<Sheaf> {
@@ -155,7 +193,7 @@ impl Shelf {
         self.base.wrapping_add(self.capacity)
     }
 
-    fn len(&self, local: &Local) -> usize {
+    pub(super) fn len(&self, local: &Local) -> usize {
         // Only the owner writes the top, so that of a dead local may still point into an array that is gone.
         if self.state == State::Dead {
             return 0;
@@ -164,8 +202,8 @@ impl Shelf {
     }
 
     /// Shows the bounds to the fast path, if it is let in.
-    fn reopen(&self, local: &Local) {
-        if self.state == State::Open {
+    pub(super) fn reopen(&self, local: &Local) {
+        if self.state == State::Open && !self.guarded {
             local
                 .gate
                 .open(self.floor, self.end(), local.mode, local.fast_free);
@@ -189,18 +227,19 @@ impl Shelf {
         unsafe { slots.set_len(len) };
         self.base = ptr::NonNull::dangling().as_ptr();
         self.floor = self.base;
-        (capacity > 0).then(|| Sheaf::from_parts(slots, capacity))
+        let tally = self.tally.take();
+        (capacity > 0).then(|| Sheaf::from_parts((slots, capacity, tally)))
     }
 
     /// Puts the array of a sheaf behind the gate, which has none. For the owner: writes `top`.
     fn attach_main(&mut self, local: &Local, sheaf: Sheaf) {
-        let (mut slots, capacity) = sheaf.into_parts();
+        let (mut slots, capacity, tally) = sheaf.into_parts();
         let len = slots.len();
         // SAFETY: 0 is in bounds; the tokens stay in the array, below the gate's top.
         unsafe { slots.set_len(0) };
         self.base = slots.as_mut_ptr().cast();
         self.floor = self.base;
-        (self.main, self.capacity) = (slots, capacity);
+        (self.main, self.capacity, self.tally) = (slots, capacity, tally);
         local.gate.set_top(self.floor.wrapping_add(len));
     }
 
@@ -211,98 +250,6 @@ impl Shelf {
         let main = self.detach_main(local);
         self.state = State::Dead;
         [main, self.spare.take()]
-    }
-}
-
-/// A drainer's work on the locals of one cache, in the order of the gate's rule 4.
-#[derive(Debug)]
-pub(crate) struct Drain<'a, L> {
-    locals: &'a [L],
-}
-
-impl<'a, L: AsRef<Local>> Drain<'a, L> {
-    /// Shuts the gates of all `locals` and waits until their owners are outside. One drainer at a time.
-    ///
-    /// `own` is the caller's own local among them. `None` if a signal handler calls this while its thread is
-    /// inside that local, which cannot be waited for, or if the system has come to forbid the heavy barrier.
-    pub(crate) fn begin(locals: &'a [L], own: Option<&Local>) -> Option<Self> {
-        if own.is_some_and(|own| own.gate.is_busy()) {
-            return None;
-        }
-        let mut mode = None;
-        for local in locals {
-            let local = local.as_ref();
-            let mut shelf = local.shelf.lock();
-            if shelf.state == State::Open {
-                shelf.state = State::Shut;
-                local.gate.shut();
-            }
-            mode = Some(local.mode);
-        }
-        if mode.is_some_and(|mode| !heavy_barrier(mode)) {
-            // Nothing was taken, so the owners may go on as before.
-            locals.iter().for_each(|local| local.as_ref().unshut());
-            return None;
-        }
-        locals.iter().for_each(|local| local.as_ref().gate.settle());
-        Some(Self { locals })
-    }
-
-    /// Takes every slot out, one local after the other, and lets the owners in again. `sink` runs under the
-    /// lock of a local.
-    pub(crate) fn drain(self, mut sink: impl FnMut(&mut dyn Iterator<Item = Slot>)) {
-        for local in self.locals {
-            let local = local.as_ref();
-            let mut shelf = local.shelf.lock();
-            if shelf.state == State::Shut {
-                shelf.drain(local, &mut sink);
-                shelf.state = State::Open;
-                shelf.reopen(local);
-            }
-        }
-    }
-
-    /// Takes every slot out and keeps the gates shut, until [`Local::loosen`]: the threads park nothing
-    /// meanwhile. `sink` runs under the lock of a local.
-    pub(crate) fn tighten(self, mut sink: impl FnMut(&mut dyn Iterator<Item = Slot>)) {
-        for local in self.locals {
-            let local = local.as_ref();
-            let mut shelf = local.shelf.lock();
-            if shelf.state == State::Shut {
-                shelf.drain(local, &mut sink);
-                shelf.state = State::Tight;
-            }
-        }
-    }
-
-    /// Closes the locals for good. `sink` runs outside their locks, on what they held.
-    pub(crate) fn kill(self, mut sink: impl FnMut(Sheaf)) {
-        for local in self.locals {
-            let local = local.as_ref();
-            let held = local.shelf.lock().kill(local);
-            held.into_iter().flatten().for_each(&mut sink);
-        }
-    }
-}
-
-impl Shelf {
-    /// Rule 5: takes the slots in `[floor, top)` and moves the floor; arrays stay where they are.
-    fn drain(&mut self, local: &Local, sink: &mut impl FnMut(&mut dyn Iterator<Item = Slot>)) {
-        let (floor, len) = (self.floor, self.len(local));
-        self.floor = local.gate.top();
-        let mut index = 0;
-        let mut main = core::iter::from_fn(|| {
-            let place = (index < len).then(|| floor.wrapping_add(index))?;
-            index += 1;
-            // SAFETY: the place held a token (invariant 2), and the floor has moved past it, so this is the
-            // only one to take it; the gate is shut and settled, and the lock is held.
-            Some(unsafe { <SlotPlace as super::Place>::take(place) })
-        });
-        sink(&mut main);
-        debug_assert!(main.next().is_none(), "a drainer takes every slot");
-        if let Some(spare) = &mut self.spare {
-            sink(&mut spare.drain());
-        }
     }
 }
 
@@ -318,30 +265,5 @@ impl Local {
     /// Whether the local is closed for good.
     pub(crate) fn is_dead(&self) -> bool {
         self.shelf.lock().state == State::Dead
-    }
-}
-
-impl Local {
-    /// Undoes the shutting of a gate behind which nothing was touched.
-    fn unshut(&self) {
-        let mut shelf = self.shelf.lock();
-        if shelf.state == State::Shut {
-            shelf.state = State::Open;
-            shelf.reopen(self);
-        }
-    }
-
-    /// Makes a new local, which holds nothing, one that parks nothing.
-    pub(crate) fn start_tight(&self) {
-        self.shelf.lock().state = State::Tight;
-    }
-
-    /// Lets the owner park slots again.
-    pub(crate) fn loosen(&self) {
-        let mut shelf = self.shelf.lock();
-        if shelf.state == State::Tight {
-            shelf.state = State::Open;
-            shelf.reopen(self);
-        }
     }
 }

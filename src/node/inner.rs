@@ -1,6 +1,7 @@
 //! What a node's lock guards.
 #![forbid(unsafe_code)]
 
+use super::common::{Common, Look};
 use super::tenancy::Tenancy;
 use super::want::{Shortage, Supply, Tight, Want};
 use crate::slab::{Blueprint, SlabSet, Slot, Taken};
@@ -32,33 +33,34 @@ impl Inner {
 
     pub(super) fn take(
         &mut self,
-        limit: usize,
+        common: &Common,
         want: Want,
         supply: &Supply,
         sink: impl FnMut(Slot),
     ) -> Result<Taken, Shortage> {
-        let allowed = limit.saturating_sub(self.slabs.out());
-        if allowed < want.min {
-            return Err(Shortage::Limit);
-        }
-        // At its limit a pool parks nothing.
-        let max = if self.tight.is_some() {
-            want.min
-        } else {
-            want.max.min(allowed)
-        };
-        let free = self.slabs.slots() - self.slabs.out();
-        if free < want.min || (free < max && !supply.scraps) {
-            return Err(Shortage::Slabs {
-                missing: want.min.saturating_sub(free),
-            });
-        }
-        Ok(self.slabs.take(max.min(free), sink))
+        let n = common.grant(Look {
+            want,
+            scraps: supply.scraps,
+            slots: self.slabs.slots(),
+            out: self.slabs.out(),
+            tight: self.tight.is_some(),
+        })?;
+        Ok(self.take_out(n, common, sink))
     }
 
-    /// Counts slots that came home at the limit; whether the pool is far enough below it to park slots again.
-    pub(super) fn is_calm(&mut self, came_home: usize) -> bool {
-        let out = self.slabs.out();
+    /// Takes up to `n` slots that were granted.
+    pub(super) fn take_out(&mut self, n: usize, common: &Common, sink: impl FnMut(Slot)) -> Taken {
+        let taken = self.slabs.take(n, sink);
+        if taken.count > 0 {
+            self.tenancy.took(&common.leases);
+        }
+        taken
+    }
+
+    /// Counts slots that came home; whether the pool is far enough below its limit to park slots again.
+    pub(super) fn came_home(&mut self, came_home: usize, common: &Common) -> bool {
+        common.came_home(came_home);
+        let out = common.out(self.slabs.out());
         self.tight
             .as_mut()
             .is_some_and(|tight| tight.is_calm(came_home, out))
@@ -69,8 +71,8 @@ impl Inner {
     }
 
     /// Whether the last thing that kept an orphaned cache has just come home; true once.
-    pub(super) fn ended(&mut self) -> bool {
+    pub(super) fn ended(&mut self, common: &Common) -> bool {
         let in_use = self.in_use();
-        self.tenancy.ends(in_use)
+        self.tenancy.ends(in_use, &common.leases)
     }
 }

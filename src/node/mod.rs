@@ -1,4 +1,4 @@
-//! A node: the slabs that one barn draws on, and the policy for keeping them.
+//! Nodes: the slabs that the threads of one NUMA node draw on, and the policy for keeping them.
 //!
 //! Everything about a node's slabs happens under its one lock: a whole sheaf is filled in one hold, fullest
 //! slabs first, and a whole sheaf is flushed in one hold. The lock is never held while the page source is
@@ -7,41 +7,64 @@
 //!
 //! The node is also where slots are counted. `out` is what is not free in a slab, wherever it is; a limit
 //! bounds it, so that what is live can never exceed the limit either.
+//!
+//! # Several nodes
+//!
+//! A cache has as many nodes as the machine ([`Topology`]), all behind [`Nodes`]. A slab belongs to the node on which
+//! it was made, its *home*: nothing binds its memory there, but the thread that makes a slab is the first to write to
+//! it, and systems place memory near whoever does that. Its slots come home wherever they are freed, those of one
+//! node in one hold of its lock. A thread draws on the home of the node that it stands on. Where that has no slot it
+//! first looks at nodes that have more slabs than they would keep, or at all if the pool has a reserve, without
+//! waiting for their locks; then it makes a slab; and where the source is dry it takes what all nodes together have,
+//! with all their locks held, in their order. Nowhere else are two nodes locked at once, but to look at an address
+//! and before a `fork`.
+//!
+//! What belongs to no node, blocks of whole pages, is counted with the first. The reserve is that of the node on
+//! which the pool was built. The limit is one for all nodes ([`quota`]), and so is the end of a cache ([`tenancy`]).
+//! With one node none of this costs anything: there is nobody else to look at, and nothing is counted twice.
+//!
+//! [`Topology`]: crate::base::topology::Topology
 #![forbid(unsafe_code)]
 
+mod common;
+mod drained;
+mod elsewhere;
 mod inner;
+mod inspect;
+mod nodes;
+mod quota;
+mod residency;
+#[cfg(feature = "rcu")]
+mod retired;
 mod tenancy;
 mod want;
 
+pub(crate) use drained::Drained;
+pub(crate) use nodes::{Founder, Nodes, Room};
 pub(crate) use want::{Shortage, Supply, Want};
 
+use common::Common;
 use inner::Inner;
-use want::Tight;
 
 use crate::base::config::Config;
-use crate::base::layout::{Geometry, PAGE_SIZE};
+use crate::base::topology::MAX_NODES;
 use crate::hook::counter::{Counter, Counters};
 use crate::page::{Hint, Source};
-use crate::sheaf::Sheaf;
-use crate::slab::{
-    Blueprint, Fresh, Misfit, OwnerPtr, PutEffect, Slot, Surplus, Taken, populate_run_of,
-};
-use crate::sync::{AtomicUsize, Guard, Lock, Ordering};
+use crate::slab::{Fresh, PutEffect, Slot, Surplus, Taken};
+use crate::sync::{Guard, Lock};
 
 /// The slabs of one NUMA node.
 #[derive(Debug)]
-pub(crate) struct Node {
+struct Node {
     inner: Lock<Inner>,
-    /// Runs that are set up and not known to be resident.
-    bare: AtomicUsize,
-    blueprint: Blueprint,
+    founder: Founder,
+    home: u8,
     min_partial: usize,
     reserve: usize,
-    limit: usize,
     source: Source,
 }
 
-/// What a node's lock guards, counted.
+/// What nodes' locks guard, counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NodeCounts {
     pub(crate) slabs: usize,
@@ -49,95 +72,33 @@ pub(crate) struct NodeCounts {
     pub(crate) out: usize,
     pub(crate) blocks: usize,
     pub(crate) bytes: usize,
-}
-
-/// What came of putting slots back.
-#[derive(Debug, Default)]
-pub(crate) struct Drained {
-    /// Slabs to give back, outside all locks.
-    pub(crate) surplus: Option<Surplus>,
-    /// The first slot that fitted nowhere, with its address; it is leaked.
-    pub(crate) misfit: Option<(Misfit, usize)>,
-    /// This was the last slot of an orphaned cache: the caller ends it.
-    pub(crate) last: bool,
-    /// A tight pool may park slots again.
-    pub(crate) calm: bool,
+    pub(crate) block_bytes: usize,
 }
 
 impl Node {
-    pub(crate) fn new(config: &Config, id: u32, owner: OwnerPtr, source: Source) -> Self {
-        let blueprint = Blueprint {
-            geometry: config.geometry,
-            id,
-            owner,
-        };
+    fn new(config: &Config, founder: Founder, home: u8, reserve: usize, source: Source) -> Self {
         Self {
-            inner: Lock::new(Inner::new(&blueprint)),
-            bare: AtomicUsize::new(0),
-            blueprint,
+            inner: Lock::new(Inner::new(&founder.blueprint(config, home))),
+            founder,
+            home,
             min_partial: config.min_partial,
-            reserve: config.reserve,
-            limit: config.limit,
+            reserve,
             source,
         }
     }
 
-    pub(crate) fn source(&self) -> &Source {
-        &self.source
-    }
-
-    /// Fills a sheaf with as many slots as `want` says and it has room for, in one hold of the lock.
-    pub(crate) fn refill(
+    /// Takes as many slots as `want` says, in one hold of the lock.
+    fn take(
         &self,
-        sheaf: &mut Sheaf,
+        common: &Common,
         want: Want,
         supply: &mut Supply,
-    ) -> Result<usize, Shortage> {
-        let below = sheaf.len();
-        let mut inner = self.lock_with(supply);
-        let taken = inner.take(self.limit, want, supply, |slot| {
-            let pushed = sheaf.push(slot);
-            debug_assert!(pushed.is_ok(), "there was room for that many");
-        })?;
-        self.count_bare(taken);
-        drop(inner);
-        sheaf.reverse_above(below);
-        Ok(taken.count)
-    }
-
-    /// Counts runs that were set up, with the lock held: whoever gets a slot of theirs sees the count.
-    fn count_bare(&self, taken: Taken) {
-        if taken.set_up > 0 {
-            // Relaxed: a count, and the lock orders it for all who get slots.
-            self.bare.fetch_add(taken.set_up, Ordering::Relaxed);
-        }
-    }
-
-    /// Makes the slots of a sheaf resident.
-    pub(crate) fn warm_up(&self, sheaf: &Sheaf, geometry: &Geometry) {
-        // Relaxed: see `count_bare`.
-        if self.bare.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        let warmed = sheaf
-            .iter()
-            .filter(|slot| populate_run_of(slot, geometry))
-            .count();
-        // Relaxed: as above.
-        self.bare.fetch_sub(warmed, Ordering::Relaxed);
-    }
-
-    /// Takes `n` slots one by one, or none.
-    pub(crate) fn take(
-        &self,
-        n: usize,
-        supply: &mut Supply,
         sink: impl FnMut(Slot),
-    ) -> Result<(), Shortage> {
+    ) -> Result<Taken, Shortage> {
         let mut inner = self.lock_with(supply);
-        let taken = inner.take(self.limit, Want::exactly(n), supply, sink)?;
-        self.count_bare(taken);
-        Ok(())
+        let taken = inner.take(common, want, supply, sink)?;
+        common.count_bare(taken);
+        Ok(taken)
     }
 
     /// Locks the node and brings new slabs in.
@@ -149,22 +110,30 @@ impl Node {
         inner
     }
 
-    /// Takes one slot unless the lock is held.
-    pub(crate) fn try_take(&self) -> Option<Slot> {
-        let mut slot = None;
+    /// As [`Node::take`] of what is there, unless the lock is held.
+    fn try_take(
+        &self,
+        common: &Common,
+        want: Want,
+        only_surplus: bool,
+        sink: impl FnMut(Slot),
+    ) -> Option<Taken> {
         let mut inner = self.inner.try_lock()?;
-        let want = Want::exactly(1);
+        if only_surplus && inner.slabs.partial() <= self.min_partial {
+            return None;
+        }
+        let mut supply = Supply::of(0);
+        supply.scraps = true;
         // A shortage here is for a caller that may wait to do something about.
-        let taken = inner.take(self.limit, want, &Supply::default(), |taken| {
-            slot = Some(taken);
-        });
-        self.count_bare(taken.unwrap_or_default());
-        slot
+        let taken = inner.take(common, want, &supply, sink).ok()?;
+        common.count_bare(taken);
+        Some(taken)
     }
 
     /// Puts slots back into their slabs, in one hold of the lock, keeping `min_partial` slabs.
-    pub(crate) fn drain(
+    fn drain(
         &self,
+        common: &Common,
         slots: impl Iterator<Item = Slot>,
         drained: &mut Drained,
         counters: &Counters,
@@ -180,47 +149,29 @@ impl Node {
                     // As in the kernel `min_partial` bounds the partial slabs among which an empty one is
                     // worth keeping, not the empty ones alone.
                     if inner.retired || inner.slabs.partial() > self.min_partial {
-                        self.pop_surplus(&mut inner, &mut drained.surplus, counters);
+                        self.pop_surplus(common, &mut inner, &mut drained.surplus, counters);
                     }
                 }
                 Err(misfit) => {
-                    drained.misfit.get_or_insert((misfit, addr));
+                    drained.note(misfit, addr);
                 }
             }
         }
         let came_home = out - inner.slabs.out();
-        drained.calm |= inner.is_calm(came_home);
-        drained.last |= inner.ended();
-    }
-
-    /// From now on nothing but what is needed at once is given out. With `calm` slots out or fewer,
-    /// [`Drained`] says so.
-    pub(crate) fn tighten(&self, calm: usize) {
-        self.inner.lock().tight = Some(Tight::new(calm));
-    }
-
-    /// Gives out slots to be parked again.
-    pub(crate) fn loosen(&self) {
-        self.inner.lock().tight = None;
+        drained.calm |= inner.came_home(came_home, common);
+        drained.last |= inner.ended(common);
     }
 
     /// Takes out every empty slab but the reserve.
-    pub(crate) fn shrink(&self, counters: &Counters) -> Option<Surplus> {
+    fn shrink(&self, common: &Common, surplus: &mut Option<Surplus>, counters: &Counters) {
         let mut inner = self.inner.lock();
-        let mut surplus = None;
-        while self.pop_surplus(&mut inner, &mut surplus, counters) {}
-        surplus
-    }
-
-    /// Keeps no slab from now on but those in use.
-    pub(crate) fn retire(&self, counters: &Counters) -> Option<Surplus> {
-        self.inner.lock().retired = true;
-        self.shrink(counters)
+        while self.pop_surplus(common, &mut inner, surplus, counters) {}
     }
 
     /// Moves one empty slab to the surplus, if the reserve allows it.
     fn pop_surplus(
         &self,
+        common: &Common,
         inner: &mut Guard<'_, Inner>,
         surplus: &mut Option<Surplus>,
         counters: &Counters,
@@ -235,9 +186,7 @@ impl Node {
         let Some(slab) = inner.slabs.pop_empty() else {
             return false;
         };
-        // Relaxed: see `count_bare`.
-        self.bare
-            .fetch_sub(inner.slabs.bare_runs(&slab), Ordering::Relaxed);
+        common.count_warm(inner.slabs.bare_runs(&slab));
         counters.add(Counter::FreeSlab, 1);
         counters.add(Counter::FreeRemovePartial, 1);
         surplus
@@ -251,7 +200,7 @@ impl Node {
     ///
     /// Falls back to the smallest order that holds one object where the source cannot give the one asked
     /// for.
-    pub(crate) fn gather(
+    fn gather(
         &self,
         slots: usize,
         config: &Config,
@@ -261,12 +210,12 @@ impl Node {
     ) -> bool {
         let hint = if config.huge { hint.huge() } else { hint };
         let min_order = config.geometry.min_order().unwrap_or(config.order);
+        let blueprint = self.founder.blueprint(config, self.home);
         let fresh = supply.fresh.get_or_insert_with(|| Fresh::new(&self.source));
         let wanted = fresh.slots() + slots.max(1);
         while fresh.slots() < wanted {
-            if !fresh.make(&self.blueprint, config.order, hint) {
-                if min_order == config.order || !fresh.make(&self.blueprint, min_order, Hint::NONE)
-                {
+            if !fresh.make(&blueprint, config.order, hint) {
+                if min_order == config.order || !fresh.make(&blueprint, min_order, Hint::NONE) {
                     return false;
                 }
                 counters.add(Counter::OrderFallback, 1);
@@ -274,56 +223,5 @@ impl Node {
             counters.add(Counter::AllocSlab, 1);
         }
         true
-    }
-
-    /// Brings new slabs in.
-    pub(crate) fn bring_in(&self, supply: &mut Supply) {
-        drop(self.lock_with(supply));
-    }
-
-    /// Counts a block of pages in.
-    #[cfg(feature = "allocator-api2-02")]
-    pub(crate) fn add_block(&self, pages: usize) {
-        let mut inner = self.inner.lock();
-        inner.blocks += 1;
-        inner.block_pages += pages;
-    }
-
-    /// Counts a block of pages out; whether the cache ends with it.
-    #[cfg(feature = "allocator-api2-02")]
-    pub(crate) fn remove_block(&self, pages: usize) -> bool {
-        let mut inner = self.inner.lock();
-        inner.blocks -= 1;
-        inner.block_pages -= pages;
-        inner.ended()
-    }
-
-    /// Locks the node.
-    pub(crate) fn hold_lock(&self) -> impl Sized + '_ {
-        self.inner.lock()
-    }
-
-    /// Runs `f` while no slab can come or go.
-    pub(crate) fn hold<R>(&self, f: impl FnOnce() -> R) -> R {
-        let _held = self.inner.lock();
-        f()
-    }
-
-    /// Declares that no handle is left. Whether something is still out, so that its return ends the cache.
-    pub(crate) fn orphan(&self) -> bool {
-        let mut inner = self.inner.lock();
-        let in_use = inner.in_use();
-        inner.tenancy.orphan(in_use)
-    }
-
-    pub(crate) fn counts(&self) -> NodeCounts {
-        let inner = self.inner.lock();
-        NodeCounts {
-            slabs: inner.slabs.slabs(),
-            slots: inner.slabs.slots(),
-            out: inner.slabs.out(),
-            blocks: inner.blocks,
-            bytes: (inner.slabs.pages() + inner.block_pages) * PAGE_SIZE,
-        }
     }
 }

@@ -5,6 +5,7 @@
 use loom::sync::Arc;
 use loom::thread;
 
+use super::quota::Quota;
 use crate::sync::{AtomicUsize, Lock, Ordering};
 
 /// What the node's lock guards: the bit of each slab, and whether the slab stands.
@@ -127,4 +128,94 @@ fn a_borrowed_slot_is_warm() {
         borrow(&node);
         borrowing.join().unwrap();
     });
+}
+
+/// Two nodes and one limit. Whoever is refused was so while as many slots were out.
+struct Limited {
+    nodes: [Lock<usize>; 2],
+    quota: Quota,
+    /// What users have.
+    live: AtomicUsize,
+    /// A twin counts slots before it knows that its node has them.
+    blind: bool,
+}
+
+impl Limited {
+    /// One slot in each node, of which one may be out.
+    fn new(blind: bool) -> Arc<Self> {
+        Arc::new(Self {
+            nodes: [Lock::new(1), Lock::new(1)],
+            quota: Quota::new(1),
+            live: AtomicUsize::new(0),
+            blind,
+        })
+    }
+
+    /// `None` where the limit refuses; else whether there was a slot.
+    fn take(&self, at: usize) -> Option<bool> {
+        let mut free = self.nodes[at].lock();
+        if *free == 0 && !self.blind {
+            return Some(false);
+        }
+        self.quota.take(1, 1)?;
+        if *free == 0 {
+            self.quota.put(1);
+            return Some(false);
+        }
+        *free -= 1;
+        drop(free);
+        // Relaxed: counted.
+        let before = self.live.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(before, 0, "more than the limit");
+        Some(true)
+    }
+
+    fn put(&self, at: usize) {
+        // Relaxed: counted.
+        self.live.fetch_sub(1, Ordering::Relaxed);
+        *self.nodes[at].lock() += 1;
+        self.quota.put(1);
+    }
+}
+
+#[test]
+fn two_nodes_keep_one_limit() {
+    search(|| {
+        let pool = Limited::new(false);
+        let other = Arc::clone(&pool);
+        let using = thread::spawn(move || {
+            if other.take(1) == Some(true) {
+                other.put(1);
+            }
+        });
+        if pool.take(0) == Some(true) {
+            pool.put(0);
+        }
+        using.join().unwrap();
+        assert_eq!(pool.quota.out(), 0, "a slot that is home counts");
+        assert_eq!(pool.take(1), Some(true), "refused while nothing is out");
+    });
+}
+
+fn a_thread_that_gets_nothing_is_in_nobodys_way(blind: bool) {
+    search(move || {
+        let pool = Limited::new(blind);
+        *pool.nodes[1].lock() = 0;
+        let other = Arc::clone(&pool);
+        let asking = thread::spawn(move || other.take(1));
+        let mine = pool.take(0);
+        asking.join().unwrap();
+        assert_eq!(mine, Some(true), "refused while nothing is out");
+    });
+}
+
+#[test]
+fn slots_are_counted_when_they_are_known_to_be_there() {
+    a_thread_that_gets_nothing_is_in_nobodys_way(false);
+}
+
+#[test]
+#[should_panic(expected = "refused while nothing is out")]
+fn slots_that_are_counted_too_early_are_in_the_way() {
+    a_thread_that_gets_nothing_is_in_nobodys_way(true);
 }

@@ -11,12 +11,24 @@ pub(crate) struct Want {
 }
 
 /// What the one who wants slots brings along.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Supply {
+    /// The node whose slots are wanted.
+    pub(super) home: usize,
     /// New slabs, which are brought in before slots are taken.
     pub(crate) fresh: Option<Fresh>,
     /// Whether fewer slots than the most that are wanted are welcome: what new slabs are worth it were made.
     pub(crate) scraps: bool,
+}
+
+impl Supply {
+    pub(super) fn of(home: usize) -> Self {
+        Self {
+            home,
+            fresh: None,
+            scraps: false,
+        }
+    }
 }
 
 impl Want {
@@ -48,7 +60,7 @@ impl Tight {
 
 /// Slots that must come home before a pool leaves the tight state: leaving it and finding it again costs a
 /// visit to every thread each, which this many frees pay for.
-const CALM_FREES: usize = 256;
+const CALM_FREES: usize = if cfg!(sheaves_small) { 8 } else { 256 };
 
 /// Why a node has no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

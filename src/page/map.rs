@@ -69,7 +69,7 @@ impl Entry {
     }
 
     /// The id of the cache; 0 if there is none.
-    #[cfg(any(test, feature = "allocator-api2-02"))]
+    #[cfg(test)]
     #[inline(always)]
     pub(crate) const fn id(self) -> u32 {
         self.0 & !Self::TAIL
@@ -132,12 +132,6 @@ pub(crate) unsafe fn get_known(addr: usize) -> Entry {
 pub(crate) unsafe fn get_flat(addr: usize) -> Entry {
     // SAFETY: the caller's promise is the one asked for.
     unsafe { MAP.get_flat(addr) }
-}
-
-/// Whether the map is in two levels, so that [`get_flat`] knows nothing.
-pub(crate) fn is_two_level() -> bool {
-    // Relaxed: see the module's text.
-    MAP.base.load(Ordering::Relaxed) == LEVELS
 }
 
 /// Sets the entries of `pages` pages from the one at `addr` on to `entry(0)`, `entry(1)` and so forth; all of

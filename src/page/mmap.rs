@@ -10,7 +10,8 @@
 //!
 //! A block is the lowest run of free pages that fits, in address order. A run whose length is a power of two
 //! is aligned to its length, up to 2 MiB. Blocks above 32 MiB, and those aligned to more than 2 MiB, are
-//! mappings of their own, made and unmade at once.
+//! mappings of their own, made and unmade at once. A run grows where it lies while the pages behind it are free,
+//! and a mapping of its own where the system likes, by moving page tables; neither copies anything.
 //!
 //! # Warm pages
 //!
@@ -135,8 +136,13 @@ unsafe impl PageSource for Mmap {
 
     unsafe fn remap(&self, pages: NonNull<u8>, old: Layout, new: Layout) -> Option<NonNull<u8>> {
         // A layout says which kind a block is, so a block must not become one of the other kind.
-        if !has_own_mapping(old) || !has_own_mapping(new) {
+        if has_own_mapping(old) != has_own_mapping(new) {
             return None;
+        }
+        if !has_own_mapping(old) {
+            // SAFETY: the block is a run of the reservations, and the caller gives up what it loses.
+            let resized = unsafe { STATE.lock().resize(pages, old, new) };
+            return resized.then_some(pages);
         }
         #[cfg(any(target_os = "linux", target_os = "android"))]
         // SAFETY: the block is a mapping of its own, of the size of its layout, and the caller uses neither it
@@ -202,6 +208,23 @@ impl State {
             &mut self.ordinary
         };
         family.alloc(pages, align.max(natural))
+    }
+
+    /// Makes a block longer or shorter where it lies; whether it could.
+    ///
+    /// # Safety
+    ///
+    /// `block` is a run of a reservation with the layout `old`, and nothing uses the pages that it loses.
+    unsafe fn resize(&mut self, block: NonNull<u8>, old: Layout, new: Layout) -> bool {
+        let addr = block.addr().get();
+        let found = self.ordinary.find(addr).or_else(|| self.huge.find(addr));
+        let Some((reservation, page)) = found else {
+            debug_assert!(false, "the block is in no reservation");
+            return false;
+        };
+        let (old, pages) = (old.size() / PAGE_SIZE, new.size() / PAGE_SIZE);
+        // SAFETY: passed on; the block is this run of this reservation.
+        addr % new.align() == 0 && unsafe { reservation.resize(page, old, pages) }
     }
 
     /// Gives a run of pages back.

@@ -1,38 +1,74 @@
-//! Where slabs' memory comes from, and the table that tells whose page an address lies in.
+//! Where slabs' memory comes from: page sources, and what they must do.
 //!
-//! Memory travels in *pages* of 64 KiB, aligned to 64 KiB. A [`PageSource`] hands out runs of them; this layer
-//! has two, [`Mmap`] over the system's mappings and [`Heap`] over the global allocator. The [page map](map)
-//! has an entry for each page of the address space, which names the cache that owns it.
+//! Memory travels in *pages* of 64 KiB, aligned to 64 KiB. A [`PageSource`] hands out runs of them. Ready made are
+//! `Mmap` over the system's mappings, [`Heap`] over the global allocator, `Arena` that bumps, [`Region`] over a
+//! piece of memory, and `AllocatorV02` and `AllocatorV04` over an allocator of the allocator traits. Two more stand
+//! on another source and do one thing: [`Metered`] counts and bounds bytes, [`Logged`] tells of each call.
+//!
+//! Every source is at the root of the crate too. [`check`] runs a source through the contract of [`PageSource`].
 
+// The page map has an entry for each page of the address space, which names the cache that owns it.
+
+#[cfg(any(feature = "allocator-api2-02", feature = "allocator-api2-04"))]
+mod allocators;
+#[cfg(feature = "arena")]
+mod arena;
+mod check;
 mod forward;
+mod free_list;
 mod heap;
+mod logged;
 pub(crate) mod map;
+mod metered;
 #[cfg(unix)]
 mod mmap;
 mod pages;
 mod populate;
+mod region;
 #[cfg(unix)]
 mod sys;
 
+#[cfg(feature = "allocator-api2-02")]
+pub use allocators::AllocatorV02;
+#[cfg(feature = "allocator-api2-04")]
+pub use allocators::AllocatorV04;
+#[cfg(feature = "arena")]
+pub use arena::Arena;
+pub use check::{SourceFault, check};
 pub use heap::Heap;
+pub use logged::{Logged, SourceCall};
 pub(crate) use map as page_map;
 pub(crate) use map::Entry;
+pub use metered::Metered;
 #[cfg(unix)]
 pub use mmap::Mmap;
 #[cfg(unix)]
 pub(crate) use mmap::lock_for_fork;
 pub(crate) use pages::{Pages, Source, pages_layout};
 pub(crate) use populate::{populate, populate_shared, touch};
+pub use region::Region;
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use crate::sync::Arc;
+use crate::sync::{Arc, OnceLock};
 
 /// A source of pages for slabs and large blocks.
 ///
-/// [`Mmap`](crate::Mmap) and [`Heap`](crate::Heap) are ready made. Write one to draw pools from a shared
-/// segment, device memory or a pre-faulted arena, or to meter or limit another source.
+/// Several are [ready made](crate::page). Write one to draw pools from a shared segment, device memory or a
+/// pre-faulted arena, and run it through [`check`] in a test.
+///
+/// # The contract
+///
+/// | method | before | after success | after failure |
+/// |---|---|---|---|
+/// | `alloc_pages`, `alloc_pages_hinted` | the layout is whole pages, not none, aligned to 64 KiB at least | a new block of that layout, with any contents | `None`; nothing has changed |
+/// | `free_pages` | a block, with its layout | it is no block; its contents are gone | cannot fail; a panic counts as success |
+/// | `discard` | whole pages within a block | the pages have any contents; nothing else has changed | `false`; as after success |
+/// | `remap` | a block, with its layout; the new one as for `alloc_pages` | a block of the new layout with the old contents up to the smaller size; the old pointer is none | `None`; nothing has changed |
+/// | `trim` | | no block has changed | |
+///
+/// Each method may be called from any thread, from several at once, and for a block that another thread allocated.
 ///
 /// # When it is called
 ///
@@ -101,6 +137,11 @@ use crate::sync::Arc;
 /// assert_eq!(source.bytes.load(Ordering::Relaxed), 0);
 /// # Ok::<(), core::alloc::LayoutError>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no page source",
+    label = "slabs cannot be had from this",
+    note = "sources are `Mmap`, `Heap`, `Arena`, `Region`, allocators in `AllocatorV02` or `AllocatorV04`, and what implements `PageSource`"
+)]
 pub unsafe trait PageSource: Send + Sync + 'static {
     /// Hands out a block of `layout`, or `None` when there is no memory.
     ///
@@ -170,6 +211,7 @@ pub unsafe trait PageSource: Send + Sync + 'static {
 ///
 /// let hint = Hint::NONE.huge();
 /// assert!(hint.is_huge() && !hint.is_populate());
+/// assert!(hint.populate().is_populate());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hint {
@@ -214,13 +256,15 @@ impl Hint {
 
 /// The source of pools that name none: [`Mmap`] where there is one, else [`Heap`].
 ///
-/// Miri, which knows only part of `mmap`, gets `Heap`. Both are zero-sized: they carry no state of their own.
+/// Miri, which knows only part of `mmap`, gets `Heap`. Both carry no state of their own; all pools share one, so that
+/// only the first needs memory for it.
 pub(crate) fn default_source() -> Arc<dyn PageSource> {
+    static SOURCE: OnceLock<Arc<dyn PageSource>> = OnceLock::new();
     #[cfg(all(unix, not(miri)))]
     let source = Mmap;
     #[cfg(not(all(unix, not(miri))))]
     let source = Heap;
-    Arc::new(source)
+    Arc::clone(SOURCE.get_or_init(|| Arc::new(source)))
 }
 
 #[cfg(test)]

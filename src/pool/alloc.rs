@@ -8,7 +8,7 @@ use core::pin::Pin;
 
 use super::{Pool, PoolBox};
 use crate::base::error::{AllocError, AllocErrorKind};
-use crate::cache;
+use crate::cache::{self, SizeKey};
 use crate::slab::Slot;
 
 impl<T> Pool<T> {
@@ -44,6 +44,7 @@ impl<T> Pool<T> {
     /// # Ok::<(), sheaves::BuildError>(())
     /// ```
     #[inline]
+    #[doc(alias = "kmem_cache_alloc")]
     pub fn try_alloc(&self, value: T) -> Result<PoolBox<T>, AllocError<T>> {
         match self.slot() {
             Ok(slot) => Ok(PoolBox::write(PoolBox::from_slot(slot), value)),
@@ -72,7 +73,7 @@ impl<T> Pool<T> {
     #[inline]
     #[doc(alias = "GFP_NOWAIT")]
     pub fn try_alloc_now(&self, value: T) -> Result<PoolBox<T>, AllocError<T>> {
-        let slot = match cache::pop(self.handle.id()) {
+        let slot = match cache::pop(Self::KEY, self.handle.id()) {
             Some(slot) => Ok(slot),
             None => self.handle.cache().alloc_now(),
         };
@@ -104,6 +105,15 @@ impl<T> Pool<T> {
     /// # Errors
     ///
     /// As [`Pool::try_alloc`].
+    ///
+    /// ```
+    /// let pool = sheaves::Pool::builder("one").limit(1).build()?;
+    /// let kept = pool.try_alloc_with(|| 1).expect("one fits");
+    /// let error = pool.try_alloc_with(|| 2).unwrap_err();
+    /// assert_eq!(error.into_value()(), 2); // the closure was not called
+    /// # drop(kept);
+    /// # Ok::<(), sheaves::BuildError>(())
+    /// ```
     #[inline]
     pub fn try_alloc_with<F: FnOnce() -> T>(&self, make: F) -> Result<PoolBox<T>, AllocError<F>> {
         match self.slot() {
@@ -127,7 +137,7 @@ impl<T> Pool<T> {
     /// ```
     #[inline]
     pub fn alloc_uninit(&self) -> PoolBox<MaybeUninit<T>> {
-        match cache::pop(self.handle.id()) {
+        match cache::pop(Self::KEY, self.handle.id()) {
             Some(slot) => PoolBox::from_slot(slot),
             None => PoolBox::from_slot(self.slot_or_refuse()),
         }
@@ -138,6 +148,14 @@ impl<T> Pool<T> {
     /// # Errors
     ///
     /// As [`Pool::try_alloc`].
+    ///
+    /// ```
+    /// # use sheaves::{Pool, PoolBox};
+    /// let pool: Pool<u64> = Pool::new("numbers");
+    /// let number = PoolBox::write(pool.try_alloc_uninit()?, 5);
+    /// assert_eq!(*number, 5);
+    /// # Ok::<(), sheaves::AllocError>(())
+    /// ```
     #[inline]
     pub fn try_alloc_uninit(&self) -> Result<PoolBox<MaybeUninit<T>>, AllocError> {
         self.slot()
@@ -150,6 +168,13 @@ impl<T> Pool<T> {
     /// # Panics
     ///
     /// As [`Pool::alloc`].
+    ///
+    /// ```
+    /// let pool = sheaves::Pool::new("pinned");
+    /// let mut pinned = pool.alloc_pin(core::future::ready(7));
+    /// let mut context = core::task::Context::from_waker(core::task::Waker::noop());
+    /// assert!(Future::poll(pinned.as_mut(), &mut context).is_ready());
+    /// ```
     #[inline]
     pub fn alloc_pin(&self, value: T) -> Pin<PoolBox<T>> {
         PoolBox::into_pin(self.alloc(value))
@@ -160,16 +185,24 @@ impl<T> Pool<T> {
     /// # Errors
     ///
     /// As [`Pool::try_alloc`].
+    ///
+    /// ```
+    /// let pool = sheaves::Pool::new("pinned");
+    /// assert!(pool.try_alloc_pin(core::marker::PhantomPinned).is_ok());
+    /// ```
     #[inline]
     pub fn try_alloc_pin(&self, value: T) -> Result<Pin<PoolBox<T>>, AllocError<T>> {
         self.try_alloc(value).map(PoolBox::into_pin)
     }
 
+    /// Where a thread remembers its sheaves of this pool.
+    pub(super) const KEY: SizeKey = SizeKey::of(size_of::<T>());
+
     #[inline(always)]
     fn slot(&self) -> Result<Slot, AllocErrorKind> {
-        match cache::pop(self.handle.id()) {
+        match cache::pop(Self::KEY, self.handle.id()) {
             Some(slot) => Ok(slot),
-            None => self.handle.cache().alloc_cold(),
+            None => self.handle.cache().alloc_cold(Self::KEY),
         }
     }
 
@@ -182,7 +215,7 @@ impl<T> Pool<T> {
     #[cold]
     #[inline(never)]
     fn slot_or_refuse(&self) -> Slot {
-        match self.handle.cache().alloc_cold() {
+        match self.handle.cache().alloc_cold(Self::KEY) {
             Ok(slot) => slot,
             Err(kind) => refuse::<T>(&self.error(kind)),
         }

@@ -1,13 +1,19 @@
 //! Pools as allocators of collections.
 //!
-//! One object of the pool's type comes from a slot; every other layout gets whole pages, counted to the pool
-//! as a block. A block is freed by its address, not by its layout: where a block starts, the page map says
-//! that no slot does. So a block or a slot may be shrunk in place to any smaller layout, and shrinking never
-//! fails. Slices are exactly as long as asked: containers that take up an excess would later free with a
-//! layout that they never asked for.
+//! One object of the pool's type comes from a slot; what else is small from a slot of one of the caches beside
+//! the pool's own, its [classes](crate::base::class); every other layout gets whole pages. All but the first are
+//! counted to the pool as blocks. A block is freed by its address, not by its layout: the page map tells which
+//! cache's slots start on its page, and that none do where it is whole pages. So a block or a slot may be shrunk
+//! in place to any smaller layout, and shrinking never fails. The layout only says where to look first. Slices
+//! are exactly as long as asked: containers that take up an excess would later free with a layout that they never
+//! asked for.
+//!
+//! Whole pages grow and shrink by the page source where it can do that, in place or by moving page tables.
 //!
 //! The contract is that of core's newest text: zero-sized requests are dangling and store nothing, growing
 //! with zeros clears everything past the old size, and nothing unwinds, not even if the page source panics.
+
+mod traits;
 
 use core::alloc::Layout;
 use core::panic::AssertUnwindSafe;
@@ -15,11 +21,15 @@ use core::ptr::{self, NonNull};
 use std::panic::catch_unwind;
 
 use super::Pool;
-use super::boxed::release;
-use crate::base::error::AllocErrorKind;
-use crate::cache;
+use crate::base::class::Class;
+use crate::base::layout::PAGE_SIZE;
+use crate::cache::{self, SizeKey, free_slow};
 use crate::hook::report::ReportKind;
-use crate::page::page_map;
+use crate::hook::shadow;
+use crate::page::{Entry, page_map};
+use crate::slab::Slot;
+
+pub use traits::PoolOf;
 
 impl<T> Pool<T> {
     /// Whether a layout is served from a slot.
@@ -35,13 +45,22 @@ impl<T> Pool<T> {
             return Some(NonNull::slice_from_raw_parts(dangling(layout), 0));
         }
         let start = if self.is_slot(layout) {
-            match cache::pop(self.handle().id()) {
+            match cache::pop(Self::KEY, self.handle().id()) {
                 Some(slot) => slot.into_ptr(),
                 None => self.slot_cold()?,
+            }
+        } else if let Some(class) = Class::of(Layout::new::<T>(), layout) {
+            match cache::pop(Self::key_of(class), self.handle().cache().class_id(class)) {
+                Some(slot) => slot.into_ptr(),
+                None => self.class_cold(class)?,
             }
         } else {
             self.block(layout)?
         };
+        if shadow::WATCHED {
+            // SAFETY: just allocated.
+            shadow::open(start, unsafe { self.handle().cache().capacity_at(start) });
+        }
         Some(NonNull::slice_from_raw_parts(start, layout.size()))
     }
 
@@ -49,8 +68,20 @@ impl<T> Pool<T> {
     #[inline(never)]
     fn slot_cold(&self) -> Option<NonNull<u8>> {
         let cache = self.handle().cache();
-        let slot = no_unwind(|| cache.alloc_cold()).unwrap_or(Err(AllocErrorKind::OutOfMemory));
-        slot.ok().map(crate::slab::Slot::into_ptr)
+        let slot = no_unwind(|| cache.alloc_cold(Self::KEY));
+        slot?.ok().map(Slot::into_ptr)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn class_cold(&self, class: Class) -> Option<NonNull<u8>> {
+        let cache = self.handle().cache();
+        if cache.config().strict_layout() {
+            return None;
+        }
+        let (key, object) = (Self::key_of(class), Layout::new::<T>());
+        let slot = no_unwind(|| cache.alloc_of_class(class, key, object));
+        slot?.ok().map(Slot::into_ptr)
     }
 
     #[inline(never)]
@@ -78,50 +109,72 @@ impl<T> Pool<T> {
         if layout.size() == 0 {
             return;
         }
-        if page_map::get(start.addr().get()).raw() == self.handle().id() {
-            // SAFETY: slots of this pool start on the page, and the caller gives up the one at `start`.
-            let slot = unsafe { crate::slab::Slot::from_ptr(start) };
-            if let Err(slot) = cache::push(self.handle().id(), slot) {
-                free_slot_cold(slot.into_ptr());
-            }
-            return;
+        let Some((id, key)) = self.place_of(start, layout) else {
+            // SAFETY: passed on.
+            return unsafe { self.free_by_address(start) };
+        };
+        if shadow::WATCHED {
+            // SAFETY: allocated until now.
+            shadow::close(start, unsafe { self.handle().cache().capacity_at(start) });
         }
-        // SAFETY: passed on.
-        unsafe { self.free_block(start) }
+        // SAFETY: slots of this pool, or of a class of it, start on the page, and the caller gives up the one at
+        // `start`.
+        let slot = unsafe { Slot::from_ptr(start) };
+        if let Err(slot) = cache::push(key, id, slot) {
+            free_slot_cold(key, slot);
+        }
     }
 
+    /// Where a thread remembers its sheaves of a class.
+    #[inline(always)]
+    const fn key_of(class: Class) -> SizeKey {
+        SizeKey::of(class.slot(Layout::new::<T>()).0)
+    }
+
+    /// Whose slot is at `start`, by the page map, if it is of the cache that serves its layout.
+    #[inline(always)]
+    fn place_of(&self, start: NonNull<u8>, layout: Layout) -> Option<(u32, SizeKey)> {
+        let entry = page_map::get(start.addr().get()).raw();
+        if entry == self.handle().id() {
+            return Some((entry, Self::KEY));
+        }
+        if self.is_slot(layout) {
+            return None;
+        }
+        let class = Class::of(Layout::new::<T>(), layout)?;
+        let id = self.handle().cache().class_id(class);
+        // 0 is no cache's, but stands in the page map for all that is not a pool's.
+        (id != 0 && id == entry).then(|| (id, Self::key_of(class)))
+    }
+
+    /// Frees what was shrunk in place, or is whole pages.
+    ///
     /// # Safety
     ///
     /// As `Allocator::deallocate`.
     #[inline(never)]
-    unsafe fn free_block(&self, start: NonNull<u8>) {
+    unsafe fn free_by_address(&self, start: NonNull<u8>) {
         let cache = self.handle().cache();
-        if !cache.is_block(start) {
-            let entry = page_map::get(start.addr().get());
-            let kind = if entry.id() == 0 {
+        let entry = page_map::get(start.addr().get());
+        if cache.class_at(entry).is_some() {
+            if shadow::WATCHED {
+                // SAFETY: allocated until now.
+                shadow::close(start, unsafe { cache.capacity_at(start) });
+            }
+            // SAFETY: such a slot is at `start`, and the caller gives it up.
+            return free_slot_cold(Self::KEY, unsafe { Slot::from_ptr(start) });
+        }
+        // SAFETY: the caller gives up a block of this pool, if it is one.
+        let freed = no_unwind(|| unsafe { cache.free_block(start) });
+        if freed == Some(false) {
+            let kind = if entry == Entry::NONE {
                 ReportKind::NoPool
+            } else if entry == Entry::tail(self.handle().id()) {
+                ReportKind::Interior
             } else {
                 ReportKind::WrongPool
             };
             no_unwind(|| cache.report_misuse(kind, start.addr().get()));
-            return;
-        }
-        // SAFETY: the caller gives up a block of this pool.
-        no_unwind(|| unsafe { cache.free_block(start) });
-    }
-
-    /// Bytes that may be used at `start`, a slot or block of this pool.
-    ///
-    /// # Safety
-    ///
-    /// `start` is currently allocated.
-    unsafe fn capacity_at(&self, start: NonNull<u8>) -> usize {
-        let cache = self.handle().cache();
-        if cache.is_block(start) {
-            // SAFETY: passed on.
-            unsafe { cache.block_capacity(start) }
-        } else {
-            size_of::<T>()
         }
     }
 
@@ -140,7 +193,11 @@ impl<T> Pool<T> {
         let grown = match unsafe { self.resize_in_place(start, old, new) } {
             Some(slice) => slice,
             // SAFETY: passed on.
-            None => unsafe { self.relocate(start, old, new) }?,
+            None => match unsafe { self.remap(start, old, new) } {
+                Some(slice) => slice,
+                // SAFETY: passed on.
+                None => unsafe { self.relocate(start, old, new) }?,
+            },
         };
         if zeroed {
             // SAFETY: the memory is `new.size()` bytes long, which is at least `old.size()`.
@@ -166,6 +223,13 @@ impl<T> Pool<T> {
             unsafe { self.raw_deallocate(start, old) };
             return Some(NonNull::slice_from_raw_parts(dangling(new), 0));
         }
+        if old.size() - new.size() >= PAGE_SIZE {
+            // What cannot be given back stays in place.
+            // SAFETY: passed on.
+            if let Some(slice) = unsafe { self.remap(start, old, new) } {
+                return Some(slice);
+            }
+        }
         // SAFETY: passed on.
         match unsafe { self.resize_in_place(start, old, new) } {
             Some(slice) => Some(slice),
@@ -190,8 +254,24 @@ impl<T> Pool<T> {
             return None;
         }
         // SAFETY: `old` has a size, so `start` is memory of this pool.
-        let fits = new.size() <= unsafe { self.capacity_at(start) };
+        let capacity = unsafe { self.handle().cache().capacity_at(start) };
+        let fits = new.size() <= capacity;
         fits.then(|| NonNull::slice_from_raw_parts(start, new.size()))
+    }
+
+    /// Whole pages made larger or smaller by the page source, if it can.
+    ///
+    /// # Safety
+    ///
+    /// As `Allocator::grow` or `Allocator::shrink`.
+    unsafe fn remap(&self, start: NonNull<u8>, old: Layout, new: Layout) -> Option<NonNull<[u8]>> {
+        if old.size() == 0 {
+            return None;
+        }
+        let cache = self.handle().cache();
+        // SAFETY: `old` has a size, so `start` is memory of this pool, and the caller's alone.
+        let start = no_unwind(|| unsafe { cache.remap_block(start, new) }).flatten()?;
+        Some(NonNull::slice_from_raw_parts(start, new.size()))
     }
 
     /// Another place, with the contents copied.
@@ -222,9 +302,8 @@ fn dangling(layout: Layout) -> NonNull<u8> {
 
 #[cold]
 #[inline(never)]
-fn free_slot_cold(start: NonNull<u8>) {
-    // SAFETY: the caller gave the slot up, and it was not freed.
-    no_unwind(|| unsafe { release(start) });
+fn free_slot_cold(class: SizeKey, slot: Slot) {
+    no_unwind(|| free_slow(class, slot));
 }
 
 /// Runs what may call a user's page source or hook, and stops a panic: allocators must not unwind.
@@ -240,62 +319,3 @@ fn no_unwind<R>(f: impl FnOnce() -> R) -> Option<R> {
     }
     None
 }
-
-/// Implements an `Allocator` trait for a type by the functions above.
-macro_rules! impl_allocator {
-    ($($path:ident)::+) => {
-        // SAFETY: memory stays valid until it is given back, whatever happens to the handle: slots and blocks
-        // that are out keep their cache. Handles of one pool are equivalent. The methods do as the trait asks,
-        // see the module.
-        unsafe impl<T> $($path)::+::Allocator for Pool<T> {
-            #[inline]
-            fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, $($path)::+::AllocError> {
-                self.raw_allocate(layout).ok_or($($path)::+::AllocError)
-            }
-
-            #[inline]
-            fn allocate_zeroed(&self, layout: Layout) -> Result<NonNull<[u8]>, $($path)::+::AllocError> {
-                self.raw_allocate_zeroed(layout).ok_or($($path)::+::AllocError)
-            }
-
-            #[inline]
-            unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
-                // SAFETY: passed on.
-                unsafe { self.raw_deallocate(start, layout) };
-            }
-
-            unsafe fn grow(
-                &self,
-                start: NonNull<u8>,
-                old: Layout,
-                new: Layout,
-            ) -> Result<NonNull<[u8]>, $($path)::+::AllocError> {
-                // SAFETY: passed on.
-                unsafe { self.raw_grow(start, old, new, false) }.ok_or($($path)::+::AllocError)
-            }
-
-            unsafe fn grow_zeroed(
-                &self,
-                start: NonNull<u8>,
-                old: Layout,
-                new: Layout,
-            ) -> Result<NonNull<[u8]>, $($path)::+::AllocError> {
-                // SAFETY: passed on.
-                unsafe { self.raw_grow(start, old, new, true) }.ok_or($($path)::+::AllocError)
-            }
-
-            unsafe fn shrink(
-                &self,
-                start: NonNull<u8>,
-                old: Layout,
-                new: Layout,
-            ) -> Result<NonNull<[u8]>, $($path)::+::AllocError> {
-                // SAFETY: passed on.
-                unsafe { self.raw_shrink(start, old, new) }.ok_or($($path)::+::AllocError)
-            }
-        }
-    };
-}
-
-#[cfg(feature = "allocator-api2-02")]
-impl_allocator!(allocator_api2::alloc);

@@ -1,19 +1,24 @@
 //! The owner of one object in a pool.
 
+mod inside;
+
+use core::alloc::Layout;
 use core::marker::PhantomData;
 use core::mem::{self, ManuallyDrop, MaybeUninit};
 use core::ops::{Deref, DerefMut};
 use core::pin::Pin;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 use super::Pool;
-use super::alloc::refuse;
 use crate::base::error::AllocError;
 use crate::base::layout::PAGE_SIZE;
-use crate::cache::{self, cache_of, free_slow};
-use crate::hook::report::{Report, ReportKind};
-use crate::page::page_map;
+use crate::cache::{cache_of, check_object};
+use crate::hook::shadow;
 use crate::slab::Slot;
+
+#[cfg(feature = "rcu")]
+pub(super) use inside::release_open;
+pub(super) use inside::{drop_object, release};
 
 /// Owns one object in a pool, as `Box` owns one on the heap.
 ///
@@ -30,11 +35,24 @@ use crate::slab::Slot;
 /// A drop that finds the thread's sheaf full takes locks, and may give a slab back. Where that must not be,
 /// [`PrefilledSheaf::free`](crate::PrefilledSheaf::free) takes the box.
 ///
+/// # Examples
+///
+/// ```
+/// use sheaves::{Pool, PoolBox};
+///
+/// let pool = Pool::new("names");
+/// let mut name: PoolBox<String> = pool.alloc("Ada".to_owned());
+/// name.push_str(" Lovelace");
+/// drop(pool); // the box keeps its memory
+/// std::thread::spawn(move || assert_eq!(PoolBox::into_inner(name), "Ada Lovelace")).join().unwrap();
+/// ```
+///
 /// # Invariants
 ///
 /// 1. The pointer is the start of a slot that is out, with the provenance of its slab, and nobody else
 ///    has it.
 /// 2. The slot holds a `T`.
+#[doc(alias = "kmem_cache_free")]
 #[must_use = "dropping the box frees the object"]
 #[repr(transparent)]
 pub struct PoolBox<T> {
@@ -52,35 +70,19 @@ impl<T> Drop for PoolBox<T> {
     #[inline]
     fn drop(&mut self) {
         /// Frees the slot, also if the object's destructor unwinds.
-        struct Free(NonNull<u8>);
-        impl Drop for Free {
+        struct Free<T>(NonNull<T>);
+        impl<T> Drop for Free<T> {
             #[inline]
             fn drop(&mut self) {
                 // SAFETY: the box owns the slot, and is not used after this; its object is gone.
                 unsafe { release(self.0) };
             }
         }
-        let _free = Free(self.start.cast());
+        let _free = Free(self.start);
         if mem::needs_drop::<T>() {
             // SAFETY: the slot holds a `T` (invariant 2), which is not used after this.
             unsafe { self.start.drop_in_place() };
         }
-    }
-}
-
-/// Frees the slot that starts at `start`.
-///
-/// # Safety
-///
-/// The caller owns the slot, which is out, and gives it up. No object is left in it.
-#[inline(always)]
-pub(super) unsafe fn release(start: NonNull<u8>) {
-    // SAFETY: the slot's slab stands, since the slot is out.
-    let entry = unsafe { page_map::get_flat(start.addr().get()) };
-    // SAFETY: passed on.
-    let slot = unsafe { Slot::from_ptr(start) };
-    if let Err(slot) = cache::push(entry.raw(), slot) {
-        free_slow(slot);
     }
 }
 
@@ -89,7 +91,7 @@ impl<T> PoolBox<MaybeUninit<T>> {
     #[inline(always)]
     pub(super) fn from_slot(slot: Slot) -> Self {
         Self {
-            start: slot.into_ptr().cast(),
+            start: shadow::open_value(slot.into_ptr()),
             _owns: PhantomData,
         }
     }
@@ -117,7 +119,17 @@ impl<T> PoolBox<MaybeUninit<T>> {
     ///
     /// # Safety
     ///
-    /// It does.
+    /// The slot holds a `T`, written whole.
+    ///
+    /// ```
+    /// # use sheaves::{Pool, PoolBox};
+    /// let pool: Pool<[u8; 4]> = Pool::new("bytes");
+    /// let mut uninit = pool.alloc_uninit();
+    /// uninit.write([1, 2, 3, 4]);
+    /// // SAFETY: written just now.
+    /// let bytes = unsafe { PoolBox::assume_init(uninit) };
+    /// assert_eq!(bytes[3], 4);
+    /// ```
     #[inline]
     pub unsafe fn assume_init(boxed: Self) -> PoolBox<T> {
         let boxed = ManuallyDrop::new(boxed);
@@ -144,6 +156,13 @@ impl<T> PoolBox<T> {
     /// # Errors
     ///
     /// As [`Pool::try_alloc`].
+    ///
+    /// ```
+    /// # use sheaves::{Pool, PoolBox};
+    /// let pool = Pool::new("numbers");
+    /// assert_eq!(*PoolBox::try_new_in(5, &pool)?, 5);
+    /// # Ok::<(), sheaves::AllocError<i32>>(())
+    /// ```
     #[inline]
     pub fn try_new_in(value: T, pool: &Pool<T>) -> Result<Self, AllocError<T>> {
         pool.try_alloc(value)
@@ -154,6 +173,12 @@ impl<T> PoolBox<T> {
     /// # Panics
     ///
     /// As [`Pool::alloc`].
+    ///
+    /// ```
+    /// # use sheaves::{Pool, PoolBox};
+    /// let pool = Pool::new("numbers");
+    /// assert_eq!(*PoolBox::pin_in(5, &pool), 5);
+    /// ```
     #[inline]
     pub fn pin_in(value: T, pool: &Pool<T>) -> Pin<Self> {
         pool.alloc_pin(value)
@@ -171,13 +196,13 @@ impl<T> PoolBox<T> {
     ///
     /// # Panics
     ///
-    /// If `pointer` lies in no pool. That is reported first (see
-    /// [`set_report_hook`](crate::set_report_hook)); nothing is freed.
+    /// If `pointer` lies in no pool, in a pool of objects of another size or of a lesser alignment, or is not where an
+    /// object starts. That is reported first (see [`set_report_hook`](crate::set_report_hook)); nothing is freed.
     ///
     /// # Safety
     ///
     /// `pointer` came from [`PoolBox::into_raw`] or [`PoolBox::leak`] of a box of the same type, and is taken
-    /// back once.
+    /// back once. A pointer to a freed object, or to one of another type of the same layout, is not told.
     ///
     /// ```
     /// # use sheaves::{Pool, PoolBox};
@@ -190,12 +215,13 @@ impl<T> PoolBox<T> {
     #[inline]
     #[track_caller]
     pub unsafe fn from_raw(pointer: *mut T) -> Self {
-        match NonNull::new(pointer) {
-            Some(start) if page_map::get(start.addr().get()).is_head() => Self {
-                start,
+        // SAFETY: by the caller's word the object is out, which keeps its slab.
+        match unsafe { check_object(pointer.cast(), Layout::new::<T>()) } {
+            Some(start) => Self {
+                start: start.cast(),
                 _owns: PhantomData,
             },
-            _ => not_from_a_pool(pointer.addr()),
+            None => not_from_a_pool(pointer.addr()),
         }
     }
 
@@ -206,7 +232,7 @@ impl<T> PoolBox<T> {
         // SAFETY: the slot holds a `T` (invariant 2), which moves out: the box is not dropped.
         let value = unsafe { boxed.start.read() };
         // SAFETY: the box owned the slot (invariant 1), and its object is gone.
-        unsafe { release(boxed.start.cast()) };
+        unsafe { release(boxed.start) };
         value
     }
 
@@ -223,6 +249,13 @@ impl<T> PoolBox<T> {
 
     /// Pins the object where it is. Its memory is not reused before it is dropped, not even if the box is
     /// forgotten.
+    ///
+    /// ```
+    /// # use sheaves::{Pool, PoolBox};
+    /// let pool = Pool::new("numbers");
+    /// let pinned = PoolBox::into_pin(pool.alloc(5));
+    /// assert_eq!(*pinned, 5);
+    /// ```
     #[inline]
     pub fn into_pin(boxed: Self) -> Pin<Self> {
         // SAFETY: the object does not move when the box does, and a slot is not freed before its object
@@ -251,50 +284,18 @@ impl<T> PoolBox<T> {
     }
 
     /// A pointer to the object, for writing.
+    ///
+    /// ```
+    /// # use sheaves::{Pool, PoolBox};
+    /// let pool = Pool::new("numbers");
+    /// let mut number = pool.alloc(5);
+    /// // SAFETY: nobody else uses the object.
+    /// unsafe { PoolBox::as_mut_ptr(&mut number).write(6) };
+    /// assert_eq!(*number, 6);
+    /// ```
     #[inline]
     pub fn as_mut_ptr(boxed: &mut Self) -> *mut T {
         boxed.start.as_ptr()
-    }
-
-    /// The cache's id, or the mark of an address in no pool.
-    #[inline]
-    pub(super) fn cache_id(&self) -> u32 {
-        // SAFETY: the slot is out, so its slab stands.
-        unsafe { page_map::get_known(self.start.addr().get()) }.raw()
-    }
-
-    /// Whether the pool has a limit.
-    pub(super) fn is_limited(&self) -> bool {
-        cache_of(&self.as_slot()).config().limit().is_some()
-    }
-
-    /// The token of the slot, to ask the layers below about it. It is not given away: the box keeps the
-    /// slot.
-    fn as_slot(&self) -> ManuallyDrop<Slot> {
-        // SAFETY: the box owns the slot, which is out (invariant 1); this second token is only borrowed.
-        ManuallyDrop::new(unsafe { Slot::from_ptr(self.start.cast()) })
-    }
-
-    /// Takes the object out of the box's hands: its slot, with the object still in it.
-    #[inline]
-    pub(super) fn into_start(boxed: Self) -> NonNull<T> {
-        ManuallyDrop::new(boxed).start
-    }
-
-    /// An uninitialised box in the same pool.
-    pub(super) fn sibling(&self) -> PoolBox<MaybeUninit<T>> {
-        let id = self.cache_id();
-        let slot = cache::pop(id).map_or_else(
-            || {
-                let own = self.as_slot();
-                let cache = cache_of(&own);
-                cache
-                    .alloc_cold()
-                    .map_err(|kind| AllocError::new(kind, cache.name()))
-            },
-            Ok,
-        );
-        slot.map_or_else(|error| refuse::<T>(&error), PoolBox::from_slot)
     }
 }
 
@@ -302,7 +303,6 @@ impl<T> PoolBox<T> {
 #[inline(never)]
 #[track_caller]
 fn not_from_a_pool(address: usize) -> ! {
-    Report::new(ReportKind::NoPool, None, address).send();
     panic!("the pointer {address:#x} did not come from `PoolBox::into_raw`");
 }
 
@@ -324,27 +324,4 @@ impl<T> DerefMut for PoolBox<T> {
     }
 }
 
-/// Clones the object into the same pool, even if no handle of it is left.
-///
-/// # Panics
-///
-/// As [`Pool::alloc`].
-impl<T: Clone> Clone for PoolBox<T> {
-    fn clone(&self) -> Self {
-        PoolBox::write(self.sibling(), (**self).clone())
-    }
-}
-
 const _: () = assert!(size_of::<Option<PoolBox<[u8; PAGE_SIZE]>>>() == size_of::<*const u8>());
-
-/// The object of a slot that is being freed in a batch is dropped by this, which frees nothing.
-///
-/// # Safety
-///
-/// `start` came from [`PoolBox::into_start`], and its object is not used after this.
-pub(super) unsafe fn drop_object<T>(start: NonNull<T>) {
-    if mem::needs_drop::<T>() {
-        // SAFETY: by the caller's word.
-        unsafe { ptr::drop_in_place(start.as_ptr()) };
-    }
-}

@@ -8,8 +8,15 @@ use super::Pool;
 use crate::base::config::{Align, Options, Order};
 use crate::base::error::BuildError;
 use crate::base::flags::DebugFlags;
+use crate::base::topology::Topology;
 use crate::cache::Handle;
+use crate::hook::environment::{debug_flags, fault};
+use crate::hook::event;
+use crate::hook::fault::Fault;
+use crate::hook::shadow;
 use crate::page::{PageSource, Source, default_source};
+use crate::registry::read_environment;
+use crate::slab::{Destructor, Nature};
 use crate::sync::Arc;
 
 /// Configures a pool; [`Pool::builder`] starts one.
@@ -26,12 +33,24 @@ use crate::sync::Arc;
 ///     .limit(100_000)
 ///     .build()?;
 /// assert_eq!(pool.config().stride(), 256);
+///
+/// let kept: Pool<[u8; 64]> = Pool::builder("keys")
+///     .barn(64, 64) // sheaves for producers and consumers that are far apart
+///     .min_partial(2)
+///     .reserve(1_000) // memory that is had now, and kept
+///     .populate_reserve()
+///     .zero_on_free() // no owner sees what an earlier one left
+///     .strict_layout() // no collections
+///     .build()?;
+/// assert!(kept.stats().slots >= 1_000);
 /// # Ok::<(), sheaves::BuildError>(())
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder<T> {
     options: Options,
     source: Option<Source>,
+    fault: Option<Fault>,
+    topology: Option<Topology>,
     _type: PhantomData<fn(T) -> T>,
 }
 
@@ -40,8 +59,16 @@ impl<T> Builder<T> {
         Self {
             options: Options::new(name),
             source: None,
+            fault: None,
+            topology: None,
             _type: PhantomData,
         }
+    }
+
+    /// Pools of the nodes that a test makes up.
+    pub(super) fn topology(mut self, topology: Topology) -> Self {
+        self.topology = Some(topology);
+        self
     }
 
     fn with(mut self, set: impl FnOnce(&mut Options)) -> Self {
@@ -62,28 +89,32 @@ impl<T> Builder<T> {
     }
 
     /// Slots in a sheaf, at most 32,768. A thread keeps up to two sheaves. With 0 it keeps none, and every
-    /// operation takes a lock. Default: 60, 28, 12 or 4, by the size of a slot.
+    /// operation takes a lock. Default: as many as 64 KiB have room for, from 4 to 128.
     pub fn sheaf_capacity(self, slots: usize) -> Self {
         self.with(|options| options.sheaf_capacity = Some(slots))
     }
 
-    /// Full and empty sheaves that the barn keeps for all threads, at most 64 each. Default: 10 and 10.
+    /// Full and empty sheaves that a barn keeps for all threads of a NUMA node, at most 64 each. Default: 10 and 10.
     pub fn barn(self, full: usize, empty: usize) -> Self {
         self.with(|options| options.barn = (full, empty))
     }
 
-    /// Partial slabs, empty ones included, up to which an emptied slab is kept, at most 65,536. Default: 5
-    /// to 10, by the size of a slot.
+    /// Partial slabs of a NUMA node, empty ones included, up to which an emptied slab is kept, at most 65,536. Default:
+    /// 5 to 10, by the size of a slot.
     pub fn min_partial(self, slabs: usize) -> Self {
         self.with(|options| options.min_partial = Some(slabs))
     }
 
     /// The most objects that may be live or prefilled at once. Default: no limit.
+    ///
+    /// It counts objects in slots of their own, not those in arrays and tables of collections: those are bounded
+    /// in bytes, by a source such as [`Metered`](crate::Metered).
     pub fn limit(self, objects: usize) -> Self {
         self.with(|options| options.limit = Some(objects))
     }
 
     /// Objects for which slabs are made by [`Builder::build`] and kept through [`Pool::shrink`]. Default: 0.
+    #[doc(alias = "mempool_create")]
     pub fn reserve(self, objects: usize) -> Self {
         self.with(|options| options.reserve = objects)
     }
@@ -106,6 +137,13 @@ impl<T> Builder<T> {
         self.with(|options| options.debug = flags)
     }
 
+    /// Makes allocations of the pool fail; see [`Fault`]. Default: none. The reserve is not touched by it.
+    #[doc(alias = "failslab")]
+    pub fn fault(mut self, fault: Fault) -> Self {
+        self.fault = Some(fault);
+        self
+    }
+
     /// Overwrites slots with zeros when they are freed, so that no later owner sees what an earlier one left.
     /// Every free then takes the slow path.
     #[doc(alias = "init_on_free")]
@@ -116,6 +154,15 @@ impl<T> Builder<T> {
     /// Makes the allocator traits refuse every layout but that of one `T`.
     pub fn strict_layout(self) -> Self {
         self.with(|options| options.strict_layout = true)
+    }
+
+    /// How long a [retired](crate::PoolBox::retire) object may wait for its sheaf to fill before it is handed in. Default:
+    /// one second. Counted in milliseconds.
+    ///
+    /// Longer makes larger batches where few objects are retired; shorter bounds the memory that they hold.
+    #[cfg(feature = "rcu")]
+    pub fn drain_interval(self, interval: core::time::Duration) -> Self {
+        self.with(|options| options.drain_interval = interval)
     }
 
     /// Builds the pool.
@@ -132,9 +179,38 @@ impl<T> Builder<T> {
     /// assert_eq!(error, BuildError::OrderTooLarge { order: 12, max: 9 });
     /// ```
     pub fn build(self) -> Result<Pool<T>, BuildError> {
+        self.build_with(false)
+    }
+
+    /// Builds the pool, of objects that readers may see while they are free if it is `stable`.
+    pub(super) fn build_with(mut self, stable: bool) -> Result<Pool<T>, BuildError> {
+        read_environment();
+        self.options.debug = debug_flags(&self.options.name, self.options.debug);
+        if stable {
+            // Nothing but its owner may write to a slot that readers see.
+            self.options.zero_on_free = false;
+            let unseen = if shadow::WATCHED {
+                self.options.debug
+            } else {
+                DebugFlags::POISON
+            };
+            self.options.debug = self.options.debug.without(unseen);
+        }
         let config = self.options.resolve(size_of::<T>(), align_of::<T>())?;
         let source = self.source.unwrap_or_else(|| Source(default_source()));
-        Handle::build(config, source).map(Pool::from_handle)
+        let fault = self.fault.or_else(|| fault(config.name(), config.debug()));
+        let topology = self.topology.unwrap_or_else(Topology::system);
+        let nature = Nature {
+            destructor: Destructor::of::<T>(),
+            stable,
+        };
+        let handle = Handle::build(config, nature, source, topology)?;
+        let config = handle.cache().config();
+        event::built(config.name(), config.stride(), config.order());
+        if fault.is_some() {
+            handle.cache().set_fault(fault);
+        }
+        Ok(Pool::from_handle(handle))
     }
 }
 

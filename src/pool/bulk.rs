@@ -1,12 +1,12 @@
 //! Many objects at once.
 
 use core::mem::MaybeUninit;
-use core::ptr::NonNull;
 
-use super::boxed::{drop_object, release};
+use super::boxed::drop_object;
 use super::{Pool, PoolBox};
 use crate::base::error::{AllocError, AllocErrorKind};
-use crate::cache::{BATCH, Batch, Sink, free_batch};
+use crate::cache::{BATCH, Batch, Sink, SizeKey, free_batch, free_slow};
+use crate::hook::shadow;
 use crate::slab::Slot;
 
 impl<T> Pool<T> {
@@ -53,6 +53,7 @@ impl<T> Sink for Boxes<'_, T> {
 
     fn take_back(&mut self) -> Option<Slot> {
         let start = PoolBox::into_start(self.0.pop()?);
+        shadow::close_value(start);
         // SAFETY: the box was taken apart, so its slot is given up; nothing was written to it.
         Some(unsafe { Slot::from_ptr(start.cast()) })
     }
@@ -68,6 +69,7 @@ impl<T> PoolBox<T> {
     #[doc(alias = "kmem_cache_free_bulk")]
     pub fn free_bulk(boxes: impl IntoIterator<Item = Self>) {
         let mut collected = Collected {
+            key: Pool::<T>::KEY,
             id: 0,
             most: 0,
             batch: Batch::new(),
@@ -88,6 +90,7 @@ impl<T> PoolBox<T> {
                 .push(unsafe { Slot::from_ptr(start.cast::<u8>()) });
             // SAFETY: the box was taken apart, so its object is used by nobody else.
             unsafe { drop_object(start) };
+            shadow::close_value(start);
             if collected.most == 1 {
                 collected.flush();
             }
@@ -97,6 +100,7 @@ impl<T> PoolBox<T> {
 
 /// Slots of one pool whose objects are gone.
 struct Collected {
+    key: SizeKey,
     id: u32,
     /// Slots to collect at most.
     most: usize,
@@ -109,9 +113,7 @@ impl Collected {
             0 => {}
             1 => {
                 if let Some(slot) = self.batch.pop() {
-                    let start: NonNull<u8> = slot.into_ptr();
-                    // SAFETY: the token owned the slot, and no object is in it.
-                    unsafe { release(start) };
+                    free_slow(self.key, slot);
                 }
             }
             _ => free_batch(&mut self.batch),

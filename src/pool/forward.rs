@@ -195,3 +195,14 @@ impl<T> From<PoolBox<T>> for Pin<PoolBox<T>> {
         PoolBox::into_pin(boxed)
     }
 }
+
+/// Clones the object into the same pool, even if no handle of it is left.
+///
+/// # Panics
+///
+/// As [`Pool::alloc`](crate::Pool::alloc).
+impl<T: Clone> Clone for PoolBox<T> {
+    fn clone(&self) -> Self {
+        PoolBox::write(self.sibling(), (**self).clone())
+    }
+}

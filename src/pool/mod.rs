@@ -5,7 +5,7 @@
 //! dropped before its slot is given back, so no code of a user's type runs inside the engine.
 
 mod alloc;
-#[cfg(feature = "allocator-api2-02")]
+#[cfg(any_allocator)]
 mod allocator;
 mod boxed;
 mod builder;
@@ -13,20 +13,35 @@ mod bulk;
 mod forward;
 mod pooled;
 mod prefilled;
+#[cfg(feature = "rcu")]
+mod rcu_cell;
+#[cfg(feature = "rcu")]
+mod retire;
+#[cfg(feature = "rcu")]
+mod stable;
+pub(crate) mod testing;
 
 use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
+#[cfg(any_allocator)]
+pub use allocator::PoolOf;
 pub use boxed::PoolBox;
 pub use builder::Builder;
 pub use pooled::Pooled;
 pub use prefilled::PrefilledSheaf;
+#[cfg(feature = "rcu")]
+pub use rcu_cell::{RcuCell, RcuCellOption, Unlinked};
+#[cfg(feature = "rcu")]
+pub use stable::{StableBox, StableCell, StablePool, TypeStable};
 
 use crate::base::config::Config;
 use crate::base::error::Busy;
 use crate::cache::Handle;
 use crate::hook::counter::Stats;
+use crate::hook::fault::Fault;
+use crate::hook::leaks::Leaks;
 
 /// A pool of slots for values of one type: a typed `kmem_cache`.
 ///
@@ -90,6 +105,7 @@ impl<T> Pool<T> {
     }
 
     /// Starts the configuration of a pool.
+    #[doc(alias = "kmem_cache_create")]
     pub fn builder(name: &str) -> Builder<T> {
         Builder::new(name)
     }
@@ -125,6 +141,13 @@ impl<T> Pool<T> {
 
     /// Moves what the running thread has parked in its sheaves back to slabs. For a thread that will not use
     /// the pool for long.
+    ///
+    /// ```
+    /// let pool = sheaves::Pool::new("once");
+    /// drop(pool.alloc(1));
+    /// pool.flush_thread();
+    /// assert_eq!(pool.stats().cached, 0);
+    /// ```
     pub fn flush_thread(&self) {
         self.handle.cache().flush_thread();
     }
@@ -161,15 +184,78 @@ impl<T> Pool<T> {
         NonNull::new(pointer.cast_mut().cast()).is_some_and(|start| self.handle.cache().owns(start))
     }
 
+    /// Makes allocations of the pool fail from now on, or, with `None`, no more. See [`Fault`].
+    ///
+    /// While a pool has a fault every operation on it takes the slow path. A prefilled sheaf gives what it holds
+    /// nevertheless. Takes locks and interrupts the processors that run this process.
+    ///
+    /// ```
+    /// use sheaves::{AllocErrorKind, Fault, Pool};
+    ///
+    /// let pool = Pool::new("numbers");
+    /// pool.set_fault(Some(Fault::every(1)));
+    /// assert_eq!(pool.try_alloc(1).unwrap_err().kind(), AllocErrorKind::Injected);
+    /// pool.set_fault(None);
+    /// assert!(pool.try_alloc(1).is_ok());
+    /// ```
+    pub fn set_fault(&self, fault: Option<Fault>) {
+        self.handle.cache().set_fault(fault);
+    }
+
+    /// Checks every slab now: headers, and in a debugged pool guard bytes, padding and free slots. What is found is
+    /// reported and mended; how much it was.
+    ///
+    /// Holds the locks of the pool's slabs while it looks; linear in the memory of the pool.
+    ///
+    /// ```
+    /// use sheaves::{DebugFlags, Pool};
+    ///
+    /// let pool = Pool::builder("checked").debug(DebugFlags::POISON).build()?;
+    /// let freed = sheaves::PoolBox::into_raw(pool.alloc(7_u64));
+    /// // SAFETY: `freed` came from `into_raw` just now.
+    /// drop(unsafe { sheaves::PoolBox::from_raw(freed) });
+    /// assert_eq!(pool.validate(), 0);
+    /// // SAFETY: none: this is the fault to be found, a write to memory that was freed.
+    /// unsafe { freed.write(8) };
+    /// assert_eq!(pool.validate(), 1);
+    /// # Ok::<(), sheaves::BuildError>(())
+    /// ```
+    #[doc(alias = "validate_slab_cache")]
+    pub fn validate(&self) -> usize {
+        self.handle.cache().validate()
+    }
+
+    /// The live objects, with their age and who allocated them if the pool has
+    /// [`DebugFlags::USER`](crate::DebugFlags::USER). In a pool
+    /// without debug flags slots of prefilled sheaves are listed too.
+    ///
+    /// Finds what other threads have parked as [`Pool::shrink`] does. Linear in the memory of the pool.
+    ///
+    /// ```
+    /// use sheaves::{DebugFlags, Pool};
+    ///
+    /// let pool = Pool::builder("kept").debug(DebugFlags::USER).build()?;
+    /// let kept = pool.alloc([0_u8; 100]);
+    /// println!("{}", pool.leaks()); // 1 live object, from this line of this file, a few milliseconds old
+    /// assert_eq!(pool.leaks().iter().next().map(|leak| leak.address()), Some(kept.as_ptr().addr()));
+    /// # Ok::<(), sheaves::BuildError>(())
+    /// ```
+    pub fn leaks(&self) -> Leaks {
+        self.handle.cache().leaks()
+    }
+
     /// Ends the pool: its memory goes back to the page source.
     ///
     /// Dropping the last handle does the same but for objects that are still live, whose memory stays until
-    /// the last of them is gone; `close` tells that there are some.
+    /// the last of them is gone; `close` tells that there are some. With feature `rcu` it waits for retired objects first,
+    /// as `Pool::rcu_barrier` does; in a forked child it does not.
     ///
     /// # Errors
     ///
     /// [`Busy`], with the pool in it as usable as before, while objects or blocks of it are live, or other
-    /// handles or prefilled sheaves exist.
+    /// handles or prefilled sheaves exist. Also if retired objects cannot be waited for, since the thread is pinned or
+    /// runs a destructor of a retired object; [`Busy::barrier`] tells.
+    /// In a debugged pool the live objects are reported too, once a call.
     ///
     /// ```
     /// let pool = sheaves::Pool::new("brief");
@@ -181,9 +267,17 @@ impl<T> Pool<T> {
     /// ```
     #[doc(alias = "kmem_cache_destroy")]
     pub fn close(self) -> Result<(), Busy<Self>> {
+        #[cfg(feature = "rcu")]
+        if let Err(error) = self.wait_for_retired() {
+            let (live, prefilled) = self.handle.cache().in_use();
+            let others = self.handles() - 1;
+            let busy = Busy::new(self, live, prefilled, others);
+            return Err(busy.because(error));
+        }
         let others = self.handles() - 1;
         let (live, prefilled) = self.handle.cache().in_use();
         if others > 0 || live > 0 || prefilled > 0 {
+            self.handle.cache().tell_leaks();
             return Err(Busy::new(self, live, prefilled, others));
         }
         Ok(())
@@ -199,6 +293,7 @@ impl<T> PartialEq for Pool<T> {
 
 impl<T> Eq for Pool<T> {}
 
+/// The name, and what the pool holds: [`Pool::stats`] tells all of it.
 impl<T> fmt::Debug for Pool<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stats = self.stats();
@@ -206,7 +301,10 @@ impl<T> fmt::Debug for Pool<T> {
             .field("name", &self.name())
             .field("slot_size", &self.config().stride())
             .field("live", &stats.live)
-            .field("slabs", &stats.slabs)
+            .field("prefilled", &stats.prefilled)
+            .field("retired", &stats.retired)
+            .field("slots", &stats.slots)
+            .field("bytes", &stats.bytes)
             .finish_non_exhaustive()
     }
 }

@@ -11,6 +11,8 @@ use crate::base::error::AllocError;
 ///
 /// `pool` returns the same pool every time.
 ///
+/// # Examples
+///
 /// ```
 /// use sheaves::{PoolBox, Pooled};
 ///

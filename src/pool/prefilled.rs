@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 
 use super::boxed::drop_object;
 use super::{Pool, PoolBox};
@@ -28,12 +29,16 @@ use crate::slab::Slot;
 /// # struct Node(u64);
 /// let pool = Pool::new("tree_node");
 /// let mut sheaf = pool.prefill(3)?; // may block
-/// let nodes: Vec<_> = (0..3).map(|key| sheaf.alloc(Node(key)).unwrap()).collect(); // does not
-/// drop(sheaf); // what was not used goes back whole
+/// let mut nodes: Vec<_> = (0..3).map(|key| sheaf.alloc(Node(key)).unwrap()).collect(); // does not
+/// assert!(sheaf.free(nodes.remove(0)).is_ok()); // nor does this
+/// sheaf.refill(2)?; // may block
+/// assert!(sheaf.len() >= 2 && sheaf.capacity() >= sheaf.len());
+/// sheaf.give_back(); // what was not used goes back whole, as by a drop
 /// # drop(nodes);
 /// # Ok::<(), sheaves::AllocError>(())
 /// ```
 #[doc(alias = "slab_sheaf")]
+#[must_use = "dropping the sheaf gives its slots back"]
 pub struct PrefilledSheaf<T> {
     lent: Lent,
     /// Takes values of `T` and holds none.
@@ -72,7 +77,10 @@ impl<T> PrefilledSheaf<T> {
     pub fn alloc(&mut self, value: T) -> Result<PoolBox<T>, Exhausted<T>> {
         match self.lent.pop() {
             Some(slot) => Ok(PoolBox::write(PoolBox::from_slot(slot), value)),
-            None => Err(Exhausted::new(value)),
+            None => match self.slot_checked() {
+                Some(slot) => Ok(PoolBox::write(slot, value)),
+                None => Err(Exhausted::new(value)),
+            },
         }
     }
 
@@ -86,7 +94,10 @@ impl<T> PrefilledSheaf<T> {
     pub fn alloc_with<F: FnOnce() -> T>(&mut self, make: F) -> Result<PoolBox<T>, Exhausted<F>> {
         match self.lent.pop() {
             Some(slot) => Ok(PoolBox::write(PoolBox::from_slot(slot), make())),
-            None => Err(Exhausted::new(make)),
+            None => match self.slot_checked() {
+                Some(slot) => Ok(PoolBox::write(slot, make())),
+                None => Err(Exhausted::new(make)),
+            },
         }
     }
 
@@ -105,12 +116,44 @@ impl<T> PrefilledSheaf<T> {
             #[inline]
             fn drop(&mut self) {
                 let Some(slot) = self.1.take() else { return };
-                self.0.handle().cache().clear(&slot);
+                self.0.clear(&slot);
                 let pushed = self.0.push(slot);
                 debug_assert!(pushed.is_ok(), "there was room, and the sheaf is borrowed");
             }
         }
-        if self.lent.len() >= self.lent.capacity() || boxed.cache_id() != self.lent.handle().id() {
+        if !self.lent.has_room() || !boxed.is_of(self.lent.handle().id()) {
+            return self.free_checked(boxed);
+        }
+        let start = PoolBox::into_start(boxed);
+        // SAFETY: the box was taken apart, so its slot is given up; it is put in when its object is gone.
+        let slot = unsafe { Slot::from_ptr(start.cast::<u8>()) };
+        let _put = Put(&mut self.lent, Some(slot));
+        // SAFETY: the box was taken apart, so its object is used by nobody else.
+        unsafe { drop_object(start) };
+        Ok(())
+    }
+
+    /// A slot of a debugged pool; in others nothing is left to try.
+    #[cold]
+    #[inline(never)]
+    fn slot_checked(&mut self) -> Option<PoolBox<MaybeUninit<T>>> {
+        self.lent.pop_checked().map(PoolBox::from_slot)
+    }
+
+    /// As [`PrefilledSheaf::free`], in a debugged pool; in others nothing is left to try.
+    #[cold]
+    #[inline(never)]
+    fn free_checked(&mut self, boxed: PoolBox<T>) -> Result<(), PoolBox<T>> {
+        /// Puts the slot in, also if the destructor unwinds.
+        struct Put<'a>(&'a mut Lent, Option<Slot>);
+        impl Drop for Put<'_> {
+            fn drop(&mut self) {
+                if let Some(slot) = self.1.take() {
+                    self.0.push_checked(slot);
+                }
+            }
+        }
+        if !self.lent.has_room_checked() || !boxed.is_of(self.lent.handle().id()) {
             return Err(boxed);
         }
         let start = PoolBox::into_start(boxed);

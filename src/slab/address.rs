@@ -5,6 +5,7 @@ use core::ptr::NonNull;
 use super::header::{Run, fixed, page_start};
 use super::slot::Slot;
 use crate::base::layout::Geometry;
+use crate::hook::shadow;
 use crate::page;
 use crate::sync::Ordering;
 
@@ -13,13 +14,18 @@ pub(crate) fn owner_of(slot: &Slot) -> *const () {
     fixed(Run::of(slot).slab()).owner
 }
 
-/// Makes the run of a free slot resident, so that using its slots does not fault; whether the whole run became
-/// so just now. May call the system; where that cannot help, bytes of the slot are overwritten.
-pub(crate) fn populate_run_of(slot: &Slot, geometry: &Geometry) -> bool {
+/// The node that a slot belongs to, as its cache counts nodes.
+pub(crate) fn home_of(slot: &Slot) -> usize {
+    fixed(Run::of(slot).slab()).home.into()
+}
+
+/// Makes the run of a free slot resident, so that using its slots does not fault; whether it became so just now.
+/// May call the system; where that cannot help, bytes of the slot are overwritten, and nothing is said of the run.
+pub(crate) fn populate_run_of(slot: &Slot, geometry: &Geometry) -> Option<bool> {
     let run = Run::of(slot);
     let len = geometry.run_bytes();
     if run.is_populated(len) {
-        return false;
+        return Some(false);
     }
     // SAFETY: the run stands while a slot of it is out.
     if unsafe { page::populate_shared(run.start(), len) } {
@@ -29,11 +35,13 @@ pub(crate) fn populate_run_of(slot: &Slot, geometry: &Geometry) -> bool {
         )]
         // Relaxed: see `Run::is_populated`.
         let before = run.populated().fetch_max(len as u32, Ordering::Relaxed);
-        return (before as usize) < len;
+        return Some((before as usize) < len);
     }
+    shadow::open(slot.as_ptr(), geometry.size);
     // SAFETY: the slot is owned by whoever holds its token, and holds no value.
     unsafe { page::touch(slot.as_ptr(), geometry.size) };
-    false
+    shadow::close(slot.as_ptr(), geometry.size);
+    None
 }
 
 /// What an arbitrary address is to a slab.

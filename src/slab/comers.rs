@@ -8,6 +8,7 @@ use std::panic::{catch_unwind, resume_unwind};
 
 use super::owned::{Slab, slab_layout};
 use super::set::OwnerPtr;
+use crate::base::flags::DebugFlags;
 use crate::base::layout::Geometry;
 use crate::base::list::List;
 use crate::page::{Entry, Hint, Pages, Source, page_map};
@@ -18,6 +19,11 @@ pub(crate) struct Blueprint {
     pub(crate) geometry: Geometry,
     pub(crate) id: u32,
     pub(crate) owner: OwnerPtr,
+    /// The node whose they are to be.
+    pub(crate) home: u8,
+    /// See [`Nature`](super::Nature).
+    pub(crate) stable: bool,
+    pub(crate) debug: DebugFlags,
 }
 
 /// New slabs on their way into a set. Dropped, they go back to the source.

@@ -7,6 +7,7 @@ use core::slice;
 use super::slot::Slot;
 use crate::base::layout::{Geometry, PAGE_SIZE, RUN_HEADER, bitmap_words};
 use crate::base::list::Links;
+use crate::hook::shadow;
 use crate::sync::{AtomicU32, Ordering};
 
 /// At the start of every run.
@@ -30,6 +31,12 @@ pub(super) struct RunState {
     pub(super) free: u32,
     /// No word of the bitmap below this one has a free slot.
     pub(super) hint: u32,
+    /// The grace period after which the slots marked in the retired bitmap may be reused; 0 if none is marked.
+    #[cfg_attr(
+        not(feature = "rcu"),
+        expect(dead_code, reason = "read by deferred free")
+    )]
+    pub(super) stamp: u64,
 }
 
 /// At the start of a slab, which is the start of its first run.
@@ -52,7 +59,11 @@ impl SlabHeader {
             first: 0,
             index: 0,
             populated: AtomicU32::new(0),
-            state: RunState { free: 0, hint: 0 },
+            state: RunState {
+                free: 0,
+                hint: 0,
+                stamp: 0,
+            },
         };
         Self {
             run,
@@ -75,6 +86,8 @@ pub(super) struct SlabFixed {
     /// Runs in the slab.
     pub(super) runs: u32,
     pub(super) order: u8,
+    /// The node in whose set the slab is.
+    pub(super) home: u8,
 }
 
 /// What the node's lock guards in a slab.
@@ -174,6 +187,19 @@ impl Run {
         unsafe { slice::from_raw_parts_mut(bits.as_ptr(), words) }
     }
 
+    /// The bitmap of retired slots, which lies behind that of free ones.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Run::bits`].
+    #[cfg(feature = "rcu")]
+    pub(super) unsafe fn retired_bits<'a>(self, words: usize) -> &'a mut [u64] {
+        // SAFETY: the bitmaps start `RUN_HEADER` bytes into the run, which is longer than that and both.
+        let bits = unsafe { self.0.cast::<u8>().add(RUN_HEADER + words * 8) }.cast::<u64>();
+        // SAFETY: as in `bits`.
+        unsafe { slice::from_raw_parts_mut(bits.as_ptr(), words) }
+    }
+
     /// The token of a slot that was just taken from the bitmap.
     ///
     /// # Safety
@@ -236,7 +262,11 @@ pub(super) unsafe fn set_up_run(
         reason = "a run has fewer slots than bytes of a page"
     )]
     let free = geometry.run_slots as u32;
-    let state = RunState { free, hint: 0 };
+    let state = RunState {
+        free,
+        hint: 0,
+        stamp: 0,
+    };
     let new = RunHeader {
         slab,
         first,
@@ -244,18 +274,46 @@ pub(super) unsafe fn set_up_run(
         populated: AtomicU32::new(0),
         state,
     };
+    let words = bitmap_words(geometry.run_slots);
+    if index > 0 {
+        shadow::open(header.cast(), RUN_HEADER + 2 * words * 8);
+    }
     // SAFETY: no slot of the run is out and the lock is held, so the header may be written.
     unsafe { header.write(new) };
-    let words = bitmap_words(geometry.run_slots);
     // SAFETY: as for the header; plain integers, so old bytes are valid once written.
     let bits = unsafe { header.cast::<u8>().add(RUN_HEADER) }.cast::<u64>();
     // SAFETY: the words lie between the header and the first slot.
     unsafe { ptr::write_bytes(bits.as_ptr(), 0xff, words) };
+    // SAFETY: the second bitmap lies between the first and the first slot too.
+    let retired = unsafe { bits.add(words) };
+    // SAFETY: as above.
+    unsafe { ptr::write_bytes(retired.as_ptr(), 0, words) };
     let spare_bits = words * 64 - geometry.run_slots;
     // SAFETY: the last word lies within the bitmap.
     let last = unsafe { bits.add(words - 1) };
     // SAFETY: as above.
     unsafe { last.write(u64::MAX >> spare_bits) };
+    if shadow::WATCHED && index > 0 {
+        // SAFETY: the header ends before the bitmap.
+        let slack = unsafe { header.add(1) }.cast();
+        shadow::close(slack, RUN_HEADER - size_of::<RunHeader>());
+    }
+}
+
+/// Overwrites all slots of a run with zeros, which readers may see from now on.
+///
+/// # Safety
+///
+/// The slab stands, run `index` is set up, and nobody else accesses its slots.
+pub(super) unsafe fn zero_run(slab: NonNull<SlabHeader>, geometry: &Geometry, index: u32) {
+    // SAFETY: passed on.
+    let run = unsafe { run(slab, geometry, index) };
+    // SAFETY: the first slot lies within its run.
+    let first = unsafe { run.start().add(run.first()) };
+    let len = (geometry.run_slots - 1) * geometry.stride + geometry.size;
+    shadow::open(first, len);
+    // SAFETY: the slots lie within the run, and are the caller's to write.
+    unsafe { ptr::write_bytes(first.as_ptr(), 0, len) };
 }
 
 /// The start of the page that holds `ptr`, with the provenance that its slab exposed.

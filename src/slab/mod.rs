@@ -29,10 +29,7 @@
 
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod address;
-#[cfg(all(
-    feature = "allocator-api2-02",
-    not(all(loom, any(test, feature = "loom")))
-))]
+#[cfg(all(any_allocator, not(all(loom, any(test, feature = "loom")))))]
 mod block;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod comers;
@@ -40,6 +37,7 @@ mod comers;
 mod fullness;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod header;
+mod nature;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod owned;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
@@ -47,16 +45,18 @@ mod set;
 mod slot;
 #[cfg(all(test, not(loom)))]
 mod tests;
+#[cfg(not(all(loom, any(test, feature = "loom"))))]
+mod watch;
 
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
-pub(crate) use address::{Located, locate, owner_of, populate_run_of};
-#[cfg(all(
-    feature = "allocator-api2-02",
-    not(all(loom, any(test, feature = "loom")))
-))]
+pub(crate) use address::{Located, home_of, locate, owner_of, populate_run_of};
+#[cfg(all(any_allocator, not(all(loom, any(test, feature = "loom")))))]
 pub(crate) use block::Block;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 pub(crate) use comers::{Blueprint, Fresh, Surplus};
+pub(crate) use nature::{Destructor, Nature};
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 pub(crate) use set::{Misfit, OwnerPtr, PutEffect, SlabSet, Taken};
 pub(crate) use slot::Slot;
+#[cfg(not(all(loom, any(test, feature = "loom"))))]
+pub(crate) use watch::site_of;

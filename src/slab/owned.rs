@@ -6,8 +6,9 @@ use core::ptr::NonNull;
 
 use super::comers::Blueprint;
 use super::header::{SlabFixed, SlabHeader, SlabState, fixed};
-use crate::base::layout::MAX_ORDER;
+use crate::base::layout::{MAX_ORDER, RUN_HEADER, bitmap_words};
 use crate::base::list::{Linked, Links};
+use crate::hook::shadow;
 use crate::page::{self, Pages, Source, page_map};
 
 /// A slab that is in no list.
@@ -54,6 +55,7 @@ impl Slab {
             total: blueprint.geometry.slots_of(order) as u32,
             runs: blueprint.geometry.runs_of(order) as u32,
             order,
+            home: blueprint.home,
         };
         let (start, layout) = pages.into_raw();
         debug_assert_eq!(layout, slab_layout(order));
@@ -72,6 +74,17 @@ impl Slab {
         let new = SlabHeader::new(slab, fixed, state);
         // SAFETY: the pages are owned, so their first bytes may be written; page-aligned.
         unsafe { slab.write(new) };
+        if shadow::WATCHED {
+            // All but the header and the first run's bitmaps, until runs are set up and slots are handed out.
+            let words = bitmap_words(blueprint.geometry.run_slots);
+            let used = RUN_HEADER + 2 * words * 8;
+            // SAFETY: the bitmap ends within the first page.
+            let rest = unsafe { start.add(used) };
+            shadow::close(rest, layout.size() - used);
+            // SAFETY: the header ends before the bitmap.
+            let slack = unsafe { slab.add(1) }.cast();
+            shadow::close(slack, RUN_HEADER - size_of::<SlabHeader>());
+        }
         Self(slab)
     }
 
@@ -82,6 +95,7 @@ impl Slab {
     /// The pages came from `source`, every slot is free, and the page map does not name them any more.
     pub(super) unsafe fn into_pages(self, source: &Source) -> Pages {
         let order = fixed(self.0).order;
+        shadow::open(self.0.cast(), slab_layout(order).size());
         // SAFETY: the block was given up in `new`, and is taken back once since `self` is consumed; the
         // same source by the caller's word.
         unsafe { Pages::from_raw(self.0.cast(), slab_layout(order), source) }

@@ -1,5 +1,8 @@
 //! All slabs of one node, in lists by fullness.
 
+#[cfg(feature = "rcu")]
+mod retired;
+
 use core::ptr::NonNull;
 
 use super::comers::{Blueprint, Fresh};
@@ -7,6 +10,8 @@ use super::fullness::{EMPTY, FULL, LISTS, PARTIAL_LISTS, list_for};
 use super::header::{self, Run, SlabFixed, SlabHeader, fixed};
 use super::owned::Slab;
 use super::slot::Slot;
+use super::watch;
+use crate::base::flags::DebugFlags;
 use crate::base::layout::{Geometry, PAGE_SIZE, bitmap_words};
 use crate::base::list::List;
 use crate::page::{Entry, page_map};
@@ -31,9 +36,11 @@ unsafe impl Sync for OwnerPtr {}
 /// 3. `slabs`, `slots` and `out` are the sums over all slabs.
 #[derive(Debug)]
 pub(crate) struct SlabSet {
-    geometry: Geometry,
+    pub(super) geometry: Geometry,
     id: u32,
-    lists: [List<Slab>; LISTS],
+    stable: bool,
+    debug: DebugFlags,
+    pub(super) lists: [List<Slab>; LISTS],
     next_colour: u32,
     slabs: usize,
     slots: usize,
@@ -77,6 +84,8 @@ impl SlabSet {
         Self {
             geometry: blueprint.geometry,
             id: blueprint.id,
+            stable: blueprint.stable,
+            debug: blueprint.debug,
             lists: [const { List::new() }; LISTS],
             next_colour: 0,
             slabs: 0,
@@ -163,9 +172,9 @@ impl SlabSet {
         let state = unsafe { header::state(slab) };
         while taken.count < n && state.run_hint < runs {
             if state.run_hint == state.ready {
-                self.set_up_run(slab, state.ready, state.colour);
+                let resident = self.set_up_run(slab, state.ready, state.colour);
                 state.ready += 1;
-                taken.set_up += 1;
+                taken.set_up += usize::from(!resident);
             }
             // SAFETY: runs below `ready` are set up.
             let run = unsafe { header::run(slab, &self.geometry, state.run_hint) };
@@ -183,14 +192,21 @@ impl SlabSet {
         taken
     }
 
-    fn set_up_run(&self, slab: NonNull<SlabHeader>, index: u32, colour: u32) {
+    /// Sets a run up; whether all of it was written to, so that it is resident.
+    fn set_up_run(&self, slab: NonNull<SlabHeader>, index: u32, colour: u32) -> bool {
         let colour = colour as usize + index as usize;
         // SAFETY: the run is the first that is not set up, so none of its slots is out; `&mut self` of the
         // callers is the lock.
         unsafe { header::set_up_run(slab, &self.geometry, index, colour) };
+        if self.stable {
+            // SAFETY: the run was set up just now, so nobody has a slot of it.
+            unsafe { header::zero_run(slab, &self.geometry, index) };
+        }
         let addr = slab.addr().get() + index as usize * self.geometry.run_pages * PAGE_SIZE;
         page_map::set_range(addr, 1, |_| Entry::head(self.id))
             .expect("the entry was written when the slab was made, so its memory is there");
+        // SAFETY: as above: the run has just been set up, and none of its slots is out.
+        unsafe { watch::fill_run(slab, &self.geometry, index, self.debug) }
     }
 
     fn take_from_run(&mut self, run: Run, n: usize, sink: &mut impl FnMut(Slot)) -> usize {

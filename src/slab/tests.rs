@@ -3,7 +3,9 @@
 use alloc::collections::BTreeMap;
 
 use super::{Blueprint, Fresh, Misfit, OwnerPtr, PutEffect, SlabSet, Slot, Surplus};
+use crate::base::flags::DebugFlags;
 use crate::base::layout::{Geometry, PAGE_SIZE};
+use crate::hook::shadow;
 use crate::page::{Entry, Hint, Source, default_source, page_map};
 use crate::sync::{AtomicU32, Ordering};
 
@@ -29,6 +31,9 @@ impl Fixture {
             geometry,
             id,
             owner,
+            home: 0,
+            stable: false,
+            debug: DebugFlags::NONE,
         };
         let set = SlabSet::new(&blueprint);
         Self {
@@ -63,6 +68,7 @@ impl Fixture {
 
 /// A stamp in the first and last byte of a slot.
 fn stamp(slot: &Slot, size: usize, byte: u8) {
+    shadow::open(slot.as_ptr(), size);
     // SAFETY: the token owns the slot, which is `size` bytes long.
     unsafe { slot.as_ptr().write(byte) };
     // SAFETY: as above.
@@ -78,6 +84,7 @@ fn check_stamp(slot: &Slot, size: usize, byte: u8) {
     let last = unsafe { slot.as_ptr().add(size - 1) };
     // SAFETY: as above.
     assert_eq!(unsafe { last.read() }, byte);
+    shadow::close(slot.as_ptr(), size);
 }
 
 fn random_operations(size: usize, align: usize, order: u8) {

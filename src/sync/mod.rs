@@ -17,14 +17,24 @@
 //! After a heavy barrier, for every thread either its light half came first and the drainer sees the store
 //! before it, or the load after the light half sees what the drainer stored before the heavy one.
 
+mod cpu;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod membarrier;
 #[cfg(all(loom, any(test, feature = "loom")))]
 mod model;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 mod real;
+#[cfg_attr(
+    all(loom, any(test, feature = "loom")),
+    allow(dead_code, reason = "a model build compiles the lower layers only")
+)]
+mod shared;
 
+pub(crate) use cpu::current_cpu;
 #[cfg(all(loom, any(test, feature = "loom")))]
 pub(crate) use model::*;
 #[cfg(not(all(loom, any(test, feature = "loom"))))]
 pub(crate) use real::*;
+pub(crate) use shared::Shared;
+#[cfg(not(all(loom, any(test, feature = "loom"))))]
+pub(crate) use shared::Weak;

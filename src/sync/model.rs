@@ -14,9 +14,12 @@
 pub(crate) use loom::sync::atomic::{
     AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
-// Counting references and the report hook are no protocols of ours: std's are enough and save the search.
+// Its counts, and the report hook, are no protocols of ours: std's are enough and save the search.
 pub(crate) use alloc::sync::Arc;
+// For what no model runs but which is compiled beside them.
+pub(crate) use core::cell::Cell;
 pub(crate) use std::sync::{OnceLock, RwLock};
+pub(crate) use std::thread_local;
 
 use loom::sync::{Mutex, MutexGuard};
 

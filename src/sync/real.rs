@@ -1,7 +1,7 @@
 //! The types of std, in the shape the models share.
 #![forbid(unsafe_code)]
 
-pub(crate) use alloc::sync::{Arc, Weak};
+pub(crate) use alloc::sync::Arc;
 pub(crate) use core::cell::{Cell, RefCell};
 pub(crate) use core::sync::atomic::{
     AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence,
@@ -27,8 +27,9 @@ impl<T> Lock<T> {
         Self(Mutex::new(value))
     }
 
-    /// Waits for the lock. May sleep.
+    /// Waits for the lock. May sleep, and so counts as blocking for RealtimeSanitizer even if nobody holds it.
     #[cfg(not(tsan))]
+    #[cfg_attr(rtsan, sanitize(realtime = "blocking"))]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
         self.0
             .lock()

@@ -80,6 +80,11 @@ impl Bitmap {
         segments(at, run).all(|(word, mask)| self.words[word] & mask == mask)
     }
 
+    /// Whether all bits of a run are clear.
+    pub(super) fn all_clear(&self, at: usize, run: usize) -> bool {
+        self.last_set(at, run).is_none()
+    }
+
     /// Sets a run of bits.
     pub(super) fn set(&mut self, at: usize, run: usize) {
         assert!(at + run <= self.len, "the run is within the bitmap");

@@ -111,6 +111,25 @@ impl Reservation {
         self.warm.set(page, run);
     }
 
+    /// Makes a run longer, by the pages behind it if they are free, or shorter; whether it could.
+    ///
+    /// # Safety
+    ///
+    /// The run of `old` pages came from [`take`](Self::take) of this reservation, and nothing uses the pages that
+    /// it loses.
+    pub(super) unsafe fn resize(&mut self, page: usize, old: usize, new: usize) -> bool {
+        if new == old {
+            return true;
+        }
+        if new < old {
+            // SAFETY: the pages are the end of the run, which the caller gives up.
+            unsafe { self.put_back(page + new, old - new) };
+            return true;
+        }
+        let fits = page + new <= self.used.len() && self.used.all_clear(page + old, new - old);
+        fits && self.take(page + old, new - old).is_some()
+    }
+
     /// Gives the memory of the first warm pages at or after `from` back to the system, as many as one step
     /// may. `None` if there are none.
     pub(super) fn purge_next(&mut self, from: usize) -> Option<Purged> {

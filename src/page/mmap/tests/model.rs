@@ -17,6 +17,10 @@ enum Op {
     Free {
         pick: usize,
     },
+    Resize {
+        pick: usize,
+        pages: usize,
+    },
     Trim,
 }
 
@@ -31,6 +35,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (pages, align, any::<bool>())
             .prop_map(|(pages, align, huge)| Op::Alloc { pages, align, huge }),
         5 => any::<usize>().prop_map(|pick| Op::Free { pick }),
+        4 => (any::<usize>(), 1_usize..130).prop_map(|(pick, pages)| Op::Resize { pick, pages }),
         1 => Just(Op::Trim),
     ]
 }
@@ -86,7 +91,24 @@ proptest! {
                     // SAFETY: the block came from `alloc` with this layout, and is forgotten.
                     unsafe { state.lock().free(block.start, block.layout) };
                 }
-                Op::Free { .. } => {}
+                Op::Resize { pick, pages } if !blocks.is_empty() => {
+                    let addr = *blocks.keys().nth(pick % blocks.len()).unwrap();
+                    let above = blocks.range(addr + 1..).next().map(|(&above, _)| above);
+                    let block = blocks.get_mut(&addr).unwrap();
+                    let new = layout(pages);
+                    prop_assert!(block.check());
+                    // SAFETY: the block has this layout, and no page that it loses is used.
+                    let resized = unsafe { state.lock().resize(block.start, block.layout, new) };
+                    let room = above.is_none_or(|above| addr + new.size() <= above);
+                    prop_assert!(resized || pages > block.pages(), "shrinking never fails");
+                    prop_assert!(room || !resized);
+                    if resized {
+                        block.layout = new;
+                        // SAFETY: the block is this long and ours.
+                        unsafe { mark(block.start, pages, block.tag) };
+                    }
+                }
+                Op::Free { .. } | Op::Resize { .. } => {}
                 Op::Trim => {
                     trim_all(&state);
                     prop_assert_eq!(trim_all(&state), 0);
