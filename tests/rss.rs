@@ -97,6 +97,11 @@ fn idle_pools_cost_little() {
     let (heap, before) = (HEAP.load(Relaxed), resident());
     pools.iter().for_each(|pool| drop(pool.alloc([1; 30])));
     let (used, used_resident) = (HEAP.load(Relaxed) - heap, resident().saturating_sub(before));
+    assert!(
+        cost + used_resident <= POOLS * 8192,
+        "{} bytes resident for a pool with one object",
+        (cost + used_resident) / POOLS
+    );
     pools.iter().for_each(|pool| assert!(pool.shrink() > 0));
     let (shrunk, rest) = (
         HEAP.load(Relaxed).saturating_sub(heap),
@@ -116,9 +121,31 @@ fn idle_pools_cost_little() {
     drop(pools);
 }
 
+/// The smallest table of hashbrown: 52 bytes, aligned to 16.
+fn small_hash_tables_cost_little() {
+    type Set<'a> = hashbrown::HashSet<u64, std::hash::RandomState, &'a Pool<Object>>;
+    const TABLES: usize = 100_000;
+    let pool = Pool::<Object>::new("tables");
+    let mut tables: Vec<Set<'_>> = Vec::with_capacity(TABLES);
+    tables.extend((0..TABLES).map(|_| Set::with_hasher_in(std::hash::RandomState::new(), &pool)));
+    let before = resident();
+    tables.iter_mut().for_each(|table| assert!(table.insert(7)));
+    let cost = (resident() - before) / TABLES;
+    let held = usize::try_from(pool.stats().bytes).expect("a small number") / TABLES;
+    println!("a hash table of 52 bytes: {cost} bytes resident, {held} held by the pool");
+    assert!(
+        cost <= 128 && held <= 128,
+        "{cost} and {held} bytes a table"
+    );
+    drop(tables);
+    pool.shrink();
+    assert_eq!(pool.stats().bytes, 0);
+}
+
 #[test]
 fn memory() {
     warm_up();
     idle_pools_cost_little();
+    small_hash_tables_cost_little();
     a_million_objects_cost_little_more_than_their_payload();
 }

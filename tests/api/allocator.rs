@@ -5,9 +5,13 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use allocator_api2::alloc::Allocator;
-use sheaves::{Pool, ReportKind};
+use sheaves::{Pool, PoolOf, Pooled, ReportKind};
 
 use crate::support::{Metered, Random, collect_reports, isolated, reports_at};
+#[cfg(core_allocator)]
+use crate::traits::Core;
+#[cfg(feature = "allocator-api2-04")]
+use crate::traits::V04;
 
 type Object = [u64; 30];
 
@@ -130,12 +134,13 @@ fn free(pool: &impl Allocator, block: &Block) {
     unsafe { pool.deallocate(block.start, block.layout) };
 }
 
-fn model(pool: &Pool<Object>, seed: u64, steps: u8) {
+/// Random operations, each by one of `handles`, which are one allocator; a handle moves between two uses.
+fn model(handles: &mut [&dyn Allocator], seed: u64, steps: u8) {
     let mut random = Random::new(seed);
     let mut blocks: Vec<Block> = Vec::new();
     for step in 0..steps {
-        // Handles of one pool are one allocator.
-        let (by_clone, by_reference) = (pool.clone(), &pool);
+        handles.rotate_left(1);
+        let pool = &handles[random.below(handles.len())];
         let at = random.below(blocks.len().max(1));
         match random.below(8) {
             _ if blocks.len() < 3 => {
@@ -147,7 +152,7 @@ fn model(pool: &Pool<Object>, seed: u64, steps: u8) {
             0 => {
                 let layout = random_layout(&mut random);
                 let block = Block::new(
-                    by_clone.allocate_zeroed(layout).expect("memory is there"),
+                    pool.allocate_zeroed(layout).expect("memory is there"),
                     layout,
                 );
                 assert!(is_all(block.bytes(), 0));
@@ -156,18 +161,18 @@ fn model(pool: &Pool<Object>, seed: u64, steps: u8) {
             kind @ 1..4 => {
                 let block = blocks.swap_remove(at);
                 let new = resized(&mut random, block.layout, true);
-                blocks.push(grow(by_reference, block, new, kind == 1));
+                blocks.push(grow(pool, block, new, kind == 1));
             }
             4 | 5 => {
                 let block = blocks.swap_remove(at);
                 let new = resized(&mut random, block.layout, false);
-                blocks.push(shrink(&by_clone, block, new));
+                blocks.push(shrink(pool, block, new));
             }
-            _ => free(by_reference, &blocks.swap_remove(at)),
+            _ => free(pool, &blocks.swap_remove(at)),
         }
         blocks.iter().for_each(Block::check);
     }
-    blocks.iter().for_each(|block| free(pool, block));
+    blocks.iter().for_each(|block| free(&handles[0], block));
 }
 
 #[test]
@@ -178,7 +183,14 @@ fn the_contract_holds_for_random_layouts() {
             .source(Arc::clone(&source))
             .build()
             .unwrap();
-        model(&pool, seed, 120);
+        source.set_remaps(seed % 2 == 1);
+        let clone = pool.clone();
+        model(&mut [&pool, &clone, &&pool], seed, 120);
+        #[cfg(feature = "allocator-api2-04")]
+        model(&mut [&pool, &V04(&pool), &V04(clone.clone())], seed, 60);
+        #[cfg(core_allocator)]
+        model(&mut [&pool, &Core(&pool), &Core(clone.clone())], seed, 60);
+        drop(clone);
         let stats = pool.stats();
         assert_eq!((stats.live, stats.blocks), (0, 0), "{stats:?}");
         pool.shrink();
@@ -186,6 +198,30 @@ fn the_contract_holds_for_random_layouts() {
         pool.close().unwrap();
         assert_eq!(Arc::strong_count(&source), 1);
     }
+}
+
+#[derive(Pooled)]
+#[pool(name = "contract_static")]
+struct Static {
+    _words: [u64; 30],
+}
+
+#[test]
+fn the_contract_holds_for_the_pool_of_a_type() {
+    assert_eq!(size_of::<PoolOf<Static>>(), 0);
+    let (of, clone) = (PoolOf::<Static>::new(), Static::pool().clone());
+    for seed in 20..24 {
+        model(
+            &mut [&of, &PoolOf::<Static>::default(), &clone, &&of],
+            seed,
+            60,
+        );
+        #[cfg(feature = "allocator-api2-04")]
+        model(&mut [&of, &V04(of), &V04(&clone)], seed, 60);
+        #[cfg(core_allocator)]
+        model(&mut [&of, &Core(of), &Core(&clone)], seed, 60);
+    }
+    assert_eq!((clone.stats().live, clone.stats().blocks), (0, 0));
 }
 
 #[test]
@@ -243,24 +279,6 @@ fn what_cannot_be_had_is_refused_and_leaves_the_old_block() {
     block.check();
     free(&pool, &block);
     assert_eq!((pool.stats().blocks, pool.stats().live), (0, 0));
-}
-
-#[test]
-fn a_strict_pool_serves_one_object_and_nothing_else() {
-    let pool = Pool::<Object>::builder("strict")
-        .strict_layout()
-        .build()
-        .unwrap();
-    let one = Layout::new::<Object>();
-    let block = Block::new(pool.allocate(one).unwrap(), one).fill(1);
-    for (size, align) in [(239, 8), (241, 8), (480, 8), (240, 16), (1, 1)] {
-        pool.allocate(Layout::from_size_align(size, align).unwrap())
-            .unwrap_err();
-    }
-    pool.allocate(Layout::from_size_align(0, 64).unwrap())
-        .expect("nothing is always there");
-    assert_eq!(pool.stats().live, 1);
-    free(&pool, &block);
 }
 
 #[test]

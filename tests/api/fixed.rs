@@ -3,7 +3,7 @@
 use core::hash::Hasher;
 use core::mem::MaybeUninit;
 
-use sheaves::{BuildError, Pool, PoolBox};
+use sheaves::{AllocErrorKind, BuildError, Fault, Pool, PoolBox};
 
 /// Minor page faults of the running thread so far.
 #[cfg(target_os = "linux")]
@@ -121,6 +121,24 @@ fn a_sandbox_that_forbids_membarrier_later() {
         later.shrink();
         assert_eq!(later.stats().bytes, 0, "a new pool uses fences");
         later.close().unwrap();
+    });
+}
+
+/// A fault reaches threads with full sheaves there too, once and again.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn faults_in_a_sandbox_that_forbids_membarrier() {
+    crate::support::isolated("fixed::faults_in_a_sandbox_that_forbids_membarrier", || {
+        let pool = Pool::new("sandboxed");
+        drop((0..30).map(|i| pool.alloc(i)).collect::<Vec<_>>());
+        forbid_membarrier();
+        for _ in 0..2 {
+            pool.set_fault(Some(Fault::every(1)));
+            let error = pool.try_alloc(1).unwrap_err();
+            assert_eq!(error.kind(), AllocErrorKind::Injected);
+            pool.set_fault(None);
+            assert!(pool.try_alloc(2).is_ok());
+        }
     });
 }
 

@@ -27,9 +27,10 @@ fn a_producer_and_a_consumer_trade_whole_sheaves() {
         }
     };
     let (before, after) = std::thread::scope(|scope| {
-        scope.spawn(producer);
+        let producer = scope.spawn(producer);
         let consumer = scope.spawn(move || receive.into_iter().for_each(drop));
         let before = wait.recv().unwrap();
+        producer.join().unwrap();
         consumer.join().unwrap();
         (before, pool.stats())
     });

@@ -147,23 +147,23 @@ fn shrink_finds_what_idle_threads_hold() {
             })
         };
         let threads: Vec<_> = (0..THREADS).map(|_| idle()).collect();
-        for _ in 0..2 {
+        let seen = [(); 2].map(|()| {
             barrier.wait();
-            let stats = pool.stats();
-            assert!(stats.cached >= THREADS as u64 * 60, "{stats:?}");
-            assert_eq!(stats.locals, THREADS as u64);
-            let bytes = stats.bytes;
-            assert_eq!(pool.shrink() as u64, bytes, "all of it in one call");
-            assert_eq!(
-                (pool.stats().bytes, pool.stats().cached, pool.stats().barn),
-                (0, 0, 0)
-            );
+            let seen = (pool.stats(), pool.shrink(), pool.stats());
             barrier.wait();
-        }
+            seen
+        });
         // A scope by itself does not wait for destructors of thread-locals.
         threads
             .into_iter()
             .for_each(|thread| thread.join().unwrap());
+        // Only now: a panic before would leave the threads at the barrier.
+        for (stats, shrunk, after) in seen {
+            assert!(stats.cached >= THREADS as u64 * 60, "{stats:?}");
+            assert_eq!(stats.locals, THREADS as u64);
+            assert_eq!(shrunk as u64, stats.bytes, "all of it in one call");
+            assert_eq!((after.bytes, after.cached, after.barn), (0, 0, 0));
+        }
     });
     assert_eq!(
         pool.stats().locals,

@@ -3,13 +3,15 @@
 use alloc::sync::Arc;
 use core::alloc::Layout;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
-use core::time::Duration;
+use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 use std::collections::HashMap;
-use std::process::Command;
-use std::sync::{Mutex, Once, PoisonError, mpsc};
+use std::sync::{Mutex, Once, PoisonError};
 
 use sheaves::{Heap, PageSource, Report, ReportKind, set_report_hook};
+
+pub(crate) use crate::isolated::isolated;
+pub(crate) use crate::random::Random;
+pub(crate) use crate::watchdog::watched;
 
 /// Reads and writes of the tests' own counters; they order nothing but themselves.
 pub(crate) const SEQ: Ordering = Ordering::SeqCst;
@@ -26,6 +28,11 @@ pub(crate) struct Metered {
     panic_in_alloc: AtomicUsize,
     /// The call of `free_pages` that panics, counted down; 0: none.
     panic_in_free: AtomicUsize,
+    /// The call of `remap` that panics, counted down; 0: none.
+    panic_in_remap: AtomicUsize,
+    /// Whether blocks can be remapped; they always move.
+    remaps: AtomicBool,
+    pub(crate) remapped: AtomicUsize,
     pub(crate) allocs: AtomicUsize,
     pub(crate) refusals: AtomicUsize,
     pub(crate) trims: AtomicUsize,
@@ -39,6 +46,9 @@ impl Metered {
             largest: AtomicUsize::new(usize::MAX),
             panic_in_alloc: AtomicUsize::new(0),
             panic_in_free: AtomicUsize::new(0),
+            panic_in_remap: AtomicUsize::new(0),
+            remaps: AtomicBool::new(false),
+            remapped: AtomicUsize::new(0),
             allocs: AtomicUsize::new(0),
             refusals: AtomicUsize::new(0),
             trims: AtomicUsize::new(0),
@@ -80,6 +90,16 @@ impl Metered {
     /// Panics in the `n`-th `free_pages` from now on, from 1. The pages are taken all the same.
     pub(crate) fn panic_in_free(&self, n: usize) {
         self.panic_in_free.store(n, SEQ);
+    }
+
+    /// Remaps blocks from now on, or not.
+    pub(crate) fn set_remaps(&self, on: bool) {
+        self.remaps.store(on, SEQ);
+    }
+
+    /// Panics in the `n`-th `remap` from now on, from 1, before anything has changed.
+    pub(crate) fn panic_in_remap(&self, n: usize) {
+        self.panic_in_remap.store(n, SEQ);
     }
 
     fn is_due(counter: &AtomicUsize) -> bool {
@@ -131,6 +151,26 @@ unsafe impl PageSource for Metered {
             !Self::is_due(&self.panic_in_free),
             "the page source panics while it frees"
         );
+    }
+
+    unsafe fn remap(&self, pages: NonNull<u8>, old: Layout, new: Layout) -> Option<NonNull<u8>> {
+        assert!(
+            !Self::is_due(&self.panic_in_remap),
+            "the page source panics while it remaps"
+        );
+        assert!(new.size() != 0 && new.size() % 65_536 == 0 && new.align() >= 65_536);
+        assert_eq!(self.lock().get(&pages.addr().get()), Some(&old));
+        if !self.remaps.load(SEQ) {
+            return None;
+        }
+        let moved = self.alloc_pages(new)?;
+        let size = old.size().min(new.size());
+        // SAFETY: both blocks are at least this long, and the new one is nobody's yet.
+        unsafe { pages.copy_to_nonoverlapping(moved, size) };
+        // SAFETY: the caller gives up the old block.
+        unsafe { self.free_pages(pages, old) };
+        self.remapped.fetch_add(1, SEQ);
+        Some(moved)
     }
 
     fn trim(&self) -> usize {
@@ -191,68 +231,6 @@ impl Clone for Counted {
             panics: false,
         }
     }
-}
-
-/// xorshift64: the same numbers in every run.
-#[derive(Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 >> 8
-    }
-
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % n as u64).expect("below a usize")
-    }
-}
-
-/// Runs `body`, and ends the process if it takes longer than a minute: a deadlock fails instead of hanging.
-pub(crate) fn watched<R>(what: &str, body: impl FnOnce() -> R) -> R {
-    let (done, wait) = mpsc::channel::<()>();
-    let what = what.to_owned();
-    let dog = std::thread::spawn(move || {
-        if wait.recv_timeout(Duration::from_secs(60)) == Err(mpsc::RecvTimeoutError::Timeout) {
-            eprintln!("{what}: still not done after a minute, deadlocked?");
-            std::process::abort();
-        }
-    });
-    let result = body();
-    drop(done);
-    dog.join().expect("the watchdog does not panic");
-    result
-}
-
-/// Runs the test with this path in a process of its own: for what might abort it.
-pub(crate) fn isolated(path: &str, body: impl FnOnce()) {
-    const MARK: &str = "API_TEST_ISOLATED";
-    if std::env::var_os(MARK).is_some_and(|value| value == path) {
-        return watched(path, body);
-    }
-    let exe = std::env::current_exe().expect("tests have an executable");
-    let mut child = Command::new(exe);
-    child
-        .args([path, "--exact", "--nocapture", "--test-threads=1"])
-        .env(MARK, path);
-    let output = child.output().expect("the executable can be run again");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "{path} alone: {}\n{text}",
-        output.status
-    );
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        text.contains("1 passed"),
-        "{path} alone ran nothing: {text}"
-    );
 }
 
 /// Runs `body` on as many threads and waits until they are gone, thread-locals and all: a scope by itself does

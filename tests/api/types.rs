@@ -32,6 +32,15 @@ assert_impl_all!(PrefilledSheaf<u8>: Send, Unpin);
 assert_impl_all!(PrefilledSheaf<Rc<u8>>: Send, Unpin);
 assert_not_impl_any!(PrefilledSheaf<u8>: Clone, Copy);
 
+// So do the allocators without size, and page sources may be shared.
+const_assert_eq!(size_of::<sheaves::PoolOf<u8>>(), 0);
+assert_impl_all!(sheaves::PoolOf<Rc<u8>>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, Copy, Default);
+assert_impl_all!(sheaves::Arena: Send, Sync, sheaves::PageSource);
+assert_impl_all!(sheaves::Region: Send, Sync, sheaves::PageSource);
+assert_impl_all!(sheaves::Metered<Heap>: Send, Sync, sheaves::PageSource);
+assert_impl_all!(sheaves::Logged<Heap, fn(&sheaves::SourceCall)>: Send, Sync, sheaves::PageSource);
+assert_impl_all!(sheaves::page::SourceFault: Send, Sync, Error);
+
 // Boxes are to threads and panics as `Box` is.
 assert_impl_all!(PoolBox<u8>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe);
 assert_impl_all!(PoolBox<core::marker::PhantomPinned>: Unpin);

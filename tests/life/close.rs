@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier, mpsc};
 
 use sheaves::{Heap, PageSource, Pool, PoolBox, PrefilledSheaf};
 
-use crate::support::{Random, watched};
+use crate::support::{Random, in_child, watched};
 
 type Object = [u64; 30];
 
@@ -233,5 +233,20 @@ fn the_last_object_and_the_last_handle_race() {
                 "round {round}: the pool is not gone"
             );
         }
+    });
+}
+
+/// Pools are listed while others are built and end: the listing must not be who ends one, under its own lock. In a
+/// process of its own, since a listing keeps the pool that it looks at, and other tests here count who does.
+#[test]
+fn pools_end_while_all_are_listed() {
+    const ROUNDS: usize = 3_000;
+    in_child("close::pools_end_while_all_are_listed", &[], || {
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..ROUNDS).for_each(|_| drop(Pool::<u64>::new("short"))));
+                scope.spawn(|| (0..ROUNDS).for_each(|_| drop(sheaves::pools())));
+            }
+        });
     });
 }

@@ -201,6 +201,15 @@ fn several_threads_fork_at_once() {
     });
 }
 
+/// Waits at the barrier when dropped.
+struct WaitAtEnd<'a>(&'a Barrier);
+
+impl Drop for WaitAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.wait();
+    }
+}
+
 /// Promise 3 in a child: what the parent's threads had parked is not lost to its limit.
 #[test]
 fn a_child_finds_what_threads_had_parked() {
@@ -219,7 +228,12 @@ fn a_child_finds_what_threads_had_parked() {
                 });
             }
             barrier.wait();
+            // Also after a panic, or the threads would wait for ever.
+            let _last = WaitAtEnd(&barrier);
             let child = fork(|| {
+                // What is parked is the pool's, not that of threads that are not here.
+                let stats = pool.stats();
+                assert_eq!((stats.locals, stats.cached), (0, 0), "{stats:?}");
                 // Other threads stood at the barrier: nothing is lost.
                 let all: Vec<_> = (0..1000)
                     .map(|i| pool.try_alloc([i; 30]).unwrap())
@@ -241,7 +255,6 @@ fn a_child_finds_what_threads_had_parked() {
             });
             reap(child, "at the limit");
             drop(all);
-            barrier.wait();
         });
     });
 }

@@ -5,5 +5,11 @@ mod close;
 mod fork;
 mod many;
 mod process;
+#[path = "../common/random.rs"]
+mod random;
+#[cfg(feature = "rcu")]
+mod retired;
 mod slabs;
 mod support;
+#[path = "../common/watchdog.rs"]
+mod watchdog;

@@ -2,12 +2,14 @@
 
 use core::alloc::Layout;
 use core::sync::atomic::{AtomicIsize, Ordering};
-use core::time::Duration;
 use std::alloc::{GlobalAlloc, System};
-use std::io::Write;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+
+pub(crate) use crate::random::Random;
+pub(crate) use crate::watchdog::watched;
 
 /// The order of the tests' own counters. Sequentially consistent, so that a reading is a fact.
 pub(crate) const SEQ: Ordering = Ordering::SeqCst;
@@ -47,29 +49,6 @@ pub(crate) fn heap() -> (isize, isize) {
     (BLOCKS.load(SEQ), BYTES.load(SEQ))
 }
 
-/// Says why on the real stderr, whatever the test harness captures, and ends the process.
-pub(crate) fn die(why: &str) -> ! {
-    let _ = writeln!(std::io::stderr(), "\n{why}");
-    std::process::abort();
-}
-
-/// Runs `body`, and ends the process if it takes longer than two minutes: a deadlock fails instead of hanging.
-pub(crate) fn watched<R>(what: &str, body: impl FnOnce() -> R) -> R {
-    let (done, wait) = mpsc::channel::<()>();
-    let what = what.to_owned();
-    let dog = std::thread::spawn(move || {
-        if wait.recv_timeout(Duration::from_secs(120)) == Err(mpsc::RecvTimeoutError::Timeout) {
-            die(&format!(
-                "{what}: still not done after two minutes, deadlocked?"
-            ));
-        }
-    });
-    let result = body();
-    drop(done);
-    dog.join().expect("the watchdog does not panic");
-    result
-}
-
 const MARK: &str = "LIFE_TEST_CHILD";
 
 /// Runs the test with this path in a process of its own, which then ends as `body` wants it to. The child must exit
@@ -85,14 +64,25 @@ pub(crate) fn in_child(path: &str, expected: &[&str], body: impl FnOnce()) {
     child
         .args([path, "--exact", "--nocapture", "--test-threads=1"])
         .env(MARK, path)
-        .stdin(Stdio::null());
-    let output = child.output().expect("the executable can be run again");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "{path} alone: {}\n{said}",
-        output.status
-    );
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    let mut child = child.spawn().expect("the executable can be run again");
+    let mut stderr = child.stderr.take().expect("it is a pipe");
+    let reader = std::thread::spawn(move || {
+        let mut said = Vec::new();
+        stderr.read_to_end(&mut said).map(|_| said)
+    });
+    let status = child.wait().expect("it is a child");
+    // A child of its own that hangs inside `fork` has no alarm yet, and would keep the pipe open for ever.
+    let group = libc::pid_t::try_from(child.id()).expect("an id");
+    // SAFETY: sends a signal to what is left of the group that was made above, or to nobody.
+    unsafe { libc::kill(-group, libc::SIGKILL) };
+    let said = reader.join().expect("it does not panic");
+    let said = said.expect("the pipe can be read");
+    let said = String::from_utf8_lossy(&said);
+    assert!(status.success(), "{path} alone: {status}\n{said}");
     for line in expected {
         let count = said.lines().filter(|own| own == line).count();
         assert_eq!(
@@ -151,25 +141,8 @@ pub(crate) fn reap(pid: libc::pid_t, what: &str) {
 #[track_caller]
 pub(crate) fn assert_sums<T>(pool: &sheaves::Pool<T>) {
     let s = pool.stats();
-    let sum = s.live + s.prefilled + s.cached + s.barn + s.transit + s.free;
+    let sum = s.live + s.prefilled + s.retired + s.cached + s.barn + s.transit + s.free;
     assert_eq!((sum, s.transit), (s.slots, 0), "{s:?}");
-}
-
-/// xorshift64: the same numbers in every run.
-#[derive(Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from((self.0 >> 8) % n as u64).expect("below a usize")
-    }
 }
 
 /// A number from the environment, for longer runs by hand.

@@ -4,8 +4,13 @@
 mod bounded;
 mod churn;
 mod exact;
+mod leaving;
 mod prefilled;
+#[path = "../common/random.rs"]
+mod random;
 mod reentry;
 mod support;
 mod tight;
 mod traces;
+#[path = "../common/watchdog.rs"]
+mod watchdog;

@@ -125,7 +125,7 @@ fn sources_of_many_threads_may_use_their_pool_at_the_limit() {
         let source = Arc::new(Reenter::default());
         let pool = pool_with(&source, (SHARE + EXTRA) * THREADS, EXTRA);
         std::thread::scope(|scope| {
-            for _ in 0..THREADS {
+            let work = || {
                 scope.spawn(|| {
                     for round in 0..scaled(600) {
                         let kept: Vec<_> = (0..SHARE)
@@ -139,8 +139,13 @@ fn sources_of_many_threads_may_use_their_pool_at_the_limit() {
                         assert_eq!(sheaf.len(), SHARE);
                         drop(sheaf);
                     }
-                });
-            }
+                })
+            };
+            let threads: Vec<_> = (0..THREADS).map(|_| work()).collect();
+            // A scope by itself does not wait for destructors of thread-locals.
+            threads
+                .into_iter()
+                .for_each(|thread| thread.join().unwrap());
         });
         assert_sums(&pool);
         assert!(source.calls.load(Ordering::SeqCst) > 100);

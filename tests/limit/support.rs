@@ -3,12 +3,12 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use core::time::Duration;
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc;
 
 use sheaves::{AllocErrorKind, Heap, PageSource, Pool, PoolBox};
+
+pub(crate) use crate::random::Random;
+pub(crate) use crate::watchdog::{die, watched};
 
 /// The order of the tests' own counters. Sequentially consistent, so that a reading is a fact.
 pub(crate) const SEQ: Ordering = Ordering::SeqCst;
@@ -104,22 +104,7 @@ pub(crate) fn assert_sums<T>(pool: &Pool<T>) {
     assert_eq!((sum, s.transit), (s.slots, 0), "{s:?}");
 }
 
-/// xorshift64: the same numbers in every run.
-#[derive(Debug)]
-pub(crate) struct Random(u64);
-
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from((self.0 >> 8) % n as u64).expect("below a usize")
-    }
-
     pub(crate) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
@@ -164,29 +149,6 @@ unsafe impl PageSource for Gated {
         // SAFETY: passed on.
         unsafe { Heap.free_pages(pages, layout) };
     }
-}
-
-/// Runs `body`, and ends the process if it takes longer than two minutes: a deadlock fails instead of hanging.
-pub(crate) fn watched<R>(what: &str, body: impl FnOnce() -> R) -> R {
-    let (done, wait) = mpsc::channel::<()>();
-    let what = what.to_owned();
-    let dog = std::thread::spawn(move || {
-        if wait.recv_timeout(Duration::from_secs(120)) == Err(mpsc::RecvTimeoutError::Timeout) {
-            die(&format!(
-                "{what}: still not done after two minutes, deadlocked?"
-            ));
-        }
-    });
-    let result = body();
-    drop(done);
-    dog.join().expect("the watchdog does not panic");
-    result
-}
-
-/// Says why on the real stderr, whatever the test harness captures, and ends the process.
-pub(crate) fn die(why: &str) -> ! {
-    let _ = writeln!(std::io::stderr(), "\n{why}");
-    std::process::abort();
 }
 
 /// Runs the part of a thread that others wait for at a barrier: its panic must not leave them there.

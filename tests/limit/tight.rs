@@ -13,7 +13,9 @@ use crate::support::{THREADS, watched};
 fn a_pool_that_refuses_searches_once() {
     const REFUSALS: u32 = 100_000;
     for idle in [0, THREADS] {
-        let pool = Pool::<u64>::builder("refuses").limit(1000).build().unwrap();
+        let builder = Pool::<u64>::builder("refuses").limit(1000);
+        // So little that the idle threads come near the limit by what they hold, and not by what they fetch ahead.
+        let pool = builder.sheaf_capacity(60).build().unwrap();
         let barrier = Barrier::new(idle + 1);
         std::thread::scope(|scope| {
             for _ in 0..idle {

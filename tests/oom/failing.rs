@@ -9,17 +9,15 @@ use std::alloc::System;
 
 use sheaves::PageSource;
 
-/// Which allocations of this thread fail: those of arrays, that is of vectors of words. What stands alone behind
-/// an `Arc`, a thread's local or the tally of a prefilled sheaf, is aligned to cache lines; std ends the process
-/// if it cannot be had.
+/// Which allocations of this thread fail.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrays {
+pub(crate) struct Plan {
     /// Counted down; the one that reaches zero fails.
     nth: usize,
     all: bool,
 }
 
-impl Arrays {
+impl Plan {
     pub(crate) const fn nth(nth: usize) -> Self {
         Self { nth, all: false }
     }
@@ -30,18 +28,18 @@ impl Arrays {
 }
 
 thread_local! {
-    static PLAN: Cell<Arrays> = const { Cell::new(Arrays::nth(0)) };
+    static PLAN: Cell<Plan> = const { Cell::new(Plan::nth(0)) };
     static FAILED: Cell<bool> = const { Cell::new(false) };
     /// In code that is not to fail.
     static SPARED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs `body` with allocations failing as planned; whether one did.
-pub(crate) fn failing_at<R>(plan: Arrays, body: impl FnOnce() -> R) -> (R, bool) {
+pub(crate) fn failing_at<R>(plan: Plan, body: impl FnOnce() -> R) -> (R, bool) {
     FAILED.set(false);
     PLAN.set(plan);
     let result = body();
-    PLAN.set(Arrays::nth(0));
+    PLAN.set(Plan::nth(0));
     (result, FAILED.get())
 }
 
@@ -55,13 +53,13 @@ pub(crate) fn spared<R>(body: impl FnOnce() -> R) -> R {
 
 struct Failing;
 
-fn fails(layout: Layout) -> bool {
-    if SPARED.get() || layout.align() != 8 {
+fn fails() -> bool {
+    if SPARED.get() {
         return false;
     }
     let plan = PLAN.get();
     let fails = plan.all || plan.nth == 1;
-    PLAN.set(Arrays {
+    PLAN.set(Plan {
         nth: plan.nth.saturating_sub(1),
         ..plan
     });
@@ -72,7 +70,7 @@ fn fails(layout: Layout) -> bool {
 // SAFETY: what does not fail is passed on to `System`.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if fails(layout) {
+        if fails() {
             return core::ptr::null_mut();
         }
         // SAFETY: passed on.
@@ -85,7 +83,7 @@ unsafe impl GlobalAlloc for Failing {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if fails(layout) {
+        if fails() {
             return core::ptr::null_mut();
         }
         // SAFETY: passed on.

@@ -275,6 +275,9 @@ impl<const N: usize> Run<N> {
             }
             Op::Shrink { thread } if handles > 0 => self.call(thread, Action::Shrink),
             Op::Flush { thread } if handles > 0 => self.call(thread, Action::Flush),
+            Op::Faulted { thread, what, n } if handles > 0 => {
+                self.call(thread, Action::Faulted { what, n });
+            }
             Op::CloneHandle if handles > 0 => self.call(0, Action::CloneHandle),
             Op::DropHandle { thread, handle } if handles > 0 => {
                 let handle = handle % handles;

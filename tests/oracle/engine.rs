@@ -31,6 +31,7 @@ pub(crate) enum Action {
     CloneHandle,
     DropHandle { handle: usize },
     Close { handle: usize },
+    Faulted { what: usize, n: usize },
 }
 
 /// What came of a call.
@@ -176,6 +177,7 @@ impl<const N: usize> Engine<N> {
                 Answer::Done
             }
             Action::Close { handle } => self.close(handle),
+            Action::Faulted { what, n } => crate::faulted::apply(self, what, n),
         }
     }
 

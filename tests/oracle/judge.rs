@@ -60,6 +60,7 @@ impl<const N: usize> Run<N> {
                 DONE
             }
             Action::Shrink => Expected::Other(Answer::Bytes(self.model.shrink() * PAGE)),
+            Action::Faulted { .. } => Expected::Other(Answer::Refused(AllocErrorKind::Injected)),
             Action::Flush => {
                 self.model.flush(thread);
                 DONE

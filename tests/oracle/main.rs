@@ -9,6 +9,7 @@
 mod atlas;
 mod drive;
 mod engine;
+mod faulted;
 mod judge;
 mod model;
 mod op;

@@ -66,7 +66,7 @@ pub(crate) struct Tight {
 }
 
 /// Slots that must come home before a tight pool loosens.
-const CALM_FREES: usize = 256;
+const CALM_FREES: usize = if cfg!(sheaves_small) { 8 } else { 256 };
 
 /// What free slots are asked of the slabs: at least `min`, better `max`.
 #[derive(Clone, Copy, Debug)]

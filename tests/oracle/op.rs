@@ -158,6 +158,12 @@ pub(crate) enum Op {
     Exit {
         thread: usize,
     },
+    /// A call is told to fail.
+    Faulted {
+        thread: usize,
+        what: usize,
+        n: usize,
+    },
     /// The source of pages gives this many more pages than the pool has now; `None`: any number.
     Memory {
         pages: Option<usize>,
@@ -221,6 +227,11 @@ impl Op {
             57 => Self::DropHandle { thread, handle: a },
             58 => Self::Close { thread, handle: a },
             59..=61 => Self::Exit { thread },
+            62 => Self::Faulted {
+                thread,
+                what: a,
+                n: b % 9,
+            },
             _ => Self::Memory {
                 pages: (a % 4 != 0).then_some(b % 5),
             },

@@ -5,7 +5,7 @@ use crate::model::{Lent, Local, Model, Refusal, Stack, Want};
 use crate::slabs::Place;
 
 /// Slots that a bulk free collects before it parks them.
-const BATCH: usize = 32;
+const BATCH: usize = if cfg!(sheaves_small) { 4 } else { 32 };
 
 impl Model {
     /// One slot from slabs, past all sheaves.
@@ -181,10 +181,11 @@ impl Model {
         Ok(lent)
     }
 
-    /// `main` if it holds enough, and the spare takes its place; else the spare.
+    /// The spare; but if only `main` holds enough, that, and the spare takes its place.
     fn nearest(&mut self, at: usize, n: usize) -> Option<Stack> {
         let local = &mut self.locals[at];
-        if local.main.as_ref().is_some_and(|main| main.len() >= n) {
+        let enough = |sheaf: &Option<Stack>| sheaf.as_ref().is_some_and(|sheaf| sheaf.len() >= n);
+        if !enough(&local.spare) && enough(&local.main) {
             local.swap();
         }
         local.spare.take()
@@ -237,17 +238,10 @@ impl Model {
         match at {
             Some(at) if self.tight.is_none() && self.is_standard(lent.capacity) => {
                 let local = &mut self.locals[at];
-                let own = local.main.as_ref().map_or(0, Vec::len);
-                match &mut local.spare {
-                    none @ None => {
-                        *none = Some(lent.slots);
-                        // What was lent is warm.
-                        if none.as_ref().is_some_and(|back| back.len() > own) {
-                            local.swap();
-                        }
-                    }
+                match (&mut local.main, &mut local.spare) {
+                    (none @ None, _) | (_, none @ None) => *none = Some(lent.slots),
                     // It takes what it has room for, from the top.
-                    Some(spare) => {
+                    (_, Some(spare)) => {
                         let fits = lent.slots.len().min(self.capacity - spare.len());
                         spare.extend(lent.slots.drain(lent.slots.len() - fits..));
                         self.put_away_lent(lent);

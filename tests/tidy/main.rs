@@ -8,8 +8,10 @@
 #![forbid(unsafe_code)]
 
 mod doors;
+mod examples;
 mod forbid;
 mod layers;
+mod links;
 mod msrv;
 mod orderings;
 mod project;
@@ -19,6 +21,7 @@ mod spans;
 mod text;
 mod tokens;
 mod tree;
+mod verification;
 
 use core::fmt;
 use std::path::Path;

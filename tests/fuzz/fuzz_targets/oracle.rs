@@ -11,6 +11,8 @@ mod atlas;
 mod drive;
 #[path = "../../oracle/engine.rs"]
 mod engine;
+#[path = "../../oracle/faulted.rs"]
+mod faulted;
 #[path = "../../oracle/judge.rs"]
 mod judge;
 #[path = "../../oracle/model.rs"]
