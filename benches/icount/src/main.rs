@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::process::ExitCode;
 
 use allocator_api2::boxed::Box as BoxIn;
-use sheaves::{Pool, PoolBox, PrefilledSheaf};
+use sheaves::{Pool, PoolBox, PrefilledSheaf, rcu};
 
 /// 240 bytes, the size of a kernel's I/O request. An allocation writes the first and the last word.
 #[repr(C)]
@@ -88,6 +88,13 @@ pub fn icount_box_drop(object: BoxIn<Object, &Pool<Object>>) {
     drop(object);
 }
 
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub fn icount_retire(object: PoolBox<Object>) {
+    PoolBox::retire(object);
+}
+
 fn pairs(pool: &Pool<Object>) {
     // The first allocation fills a sheaf.
     drop(pool.alloc(Object::new(0)));
@@ -135,6 +142,22 @@ fn swaps(pool: &Pool<Object>) {
     }
 }
 
+/// Into a sheaf that has room for all of them, without a drain thread.
+fn retired(_pool: &Pool<Object>) {
+    rcu::set_manual(true);
+    let pool = Pool::builder("retired")
+        .sheaf_capacity(2 * CALLS)
+        .build()
+        .expect("a pool can be built");
+    // The first takes an empty sheaf.
+    PoolBox::retire(pool.alloc(Object::new(0)));
+    for tag in 0..CALLS as u64 {
+        icount_retire(pool.alloc(Object::new(tag)));
+    }
+    let stats = pool.stats();
+    assert_eq!(stats.retired, CALLS as u64 + 1, "a sheaf was handed in");
+}
+
 fn main() -> ExitCode {
     let pool = Pool::new("counted");
     let run = match env::args().nth(1).as_deref() {
@@ -142,10 +165,11 @@ fn main() -> ExitCode {
         Some("box_new_in" | "box_drop") => boxes,
         Some("prefilled_alloc" | "prefilled_free") => prefilled,
         Some("swap") => swaps,
+        Some("retire") => retired,
         _ => {
             eprintln!(
                 "usage: sheaves-icount \
-                 alloc|drop|prefilled_alloc|prefilled_free|box_new_in|box_drop|swap"
+                 alloc|drop|prefilled_alloc|prefilled_free|box_new_in|box_drop|swap|retire"
             );
             return ExitCode::FAILURE;
         }

@@ -28,8 +28,8 @@ pub struct Args {
 
     /// Only workloads and contenders with these parts in their names
     ///
-    /// The first part is for workloads: one-held, batch-32, batch-256, replace, shuffled-free, reserve, create,
-    /// handover, two-threads, larson, cache-thrash, cache-scratch, bulk, threads, latency, memory; empty for all.
+    /// The first part is for workloads: one-held, batch-32, batch-256, replace, shuffled-free, reserve, create, boxes, vector, vectors-fresh, vectors-used,
+    /// handover, two-threads, larson, cache-thrash, cache-scratch, retire, retire-drop, retire-cell, bulk, threads, latency, memory, footprint; empty for all.
     #[arg(long, value_name = "WORKLOAD[,CONTENDER...]")]
     pub only: Option<String>,
 
@@ -45,9 +45,17 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     pub plots: Option<PathBuf>,
 
+    /// Let one contender grow vectors on a fresh heap: its name
+    #[arg(long, hide = true)]
+    pub vectors_of: Option<String>,
+
     /// Measure the memory of one contender: its name, the size and the number of objects
     #[arg(long, num_args = 3, hide = true)]
     pub memory_of: Option<Vec<String>>,
+
+    /// Measure the footprint of one contender that retires: its name, milliseconds, whether there is a reader
+    #[arg(long, num_args = 3, hide = true)]
+    pub footprint_of: Option<Vec<String>>,
 }
 
 /// Where a full run puts its plots.

@@ -10,7 +10,7 @@
 //! - [`plan`], [`filter`]: which contender does what, and which part is asked for.
 //! - [`rounds`], [`stats`]: turns in rotating order; medians, spreads and ratios of them.
 //! - [`latency`], [`clock`]: single operations.
-//! - [`memory`]: resident memory, in child processes.
+//! - [`memory`], [`footprint`]: resident memory, in child processes.
 //! - [`goals`], [`report`], [`fill`], [`plot`], [`machine`]: what is told, and where.
 
 mod args;
@@ -18,6 +18,7 @@ mod clock;
 mod contenders;
 mod fill;
 mod filter;
+mod footprint;
 mod goals;
 mod heap;
 mod latency;
@@ -60,6 +61,18 @@ fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         println!("{}", serde_json::to_string(&memory)?);
         return Ok(());
     }
+    if let Some(arguments) = &args.footprint_of {
+        let footprint = footprint::in_child(arguments).ok_or("no such contender")?;
+        println!("{}", serde_json::to_string(&footprint)?);
+        return Ok(());
+    }
+    if let Some(name) = &args.vectors_of {
+        println!(
+            "{}",
+            workloads::vectors::in_child(name).ok_or("no such contender")?
+        );
+        return Ok(());
+    }
     let filter = Filter::new(args.only.as_deref());
     let report = measure(args, &filter)?;
     let sections = report.sections();
@@ -94,6 +107,9 @@ fn measure(args: &Args, filter: &Filter) -> Result<Report, Box<dyn Error>> {
     // First, while the processes are small and nothing else runs.
     told("memory");
     let memory = memory::run(if args.quick { 0.05 } else { 1.0 }, filter)?;
+    told("footprint");
+    let length = Duration::from_millis(if args.quick { 200 } else { 2000 });
+    let footprints = footprint::run(length, filter)?;
     let mut workloads = Vec::new();
     for workload in plan::workloads(scale) {
         let title = workload.title.clone();
@@ -106,13 +122,14 @@ fn measure(args: &Args, filter: &Filter) -> Result<Report, Box<dyn Error>> {
     let (rounds, millis) = if args.quick { (2, 20) } else { (20, 100) };
     let latencies = latency::run(rounds, Duration::from_millis(millis), filter);
     told("done");
-    let goals = goals::goals(&workloads, &latencies);
+    let goals = goals::goals(&workloads, &latencies, &footprints);
     Ok(Report {
         machine,
         quick: args.quick,
         workloads,
         latencies,
         memory,
+        footprints,
         goals,
     })
 }

@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
+use crate::contenders::retire::{Checked, Plain};
 use crate::contenders::{self, Visit, VisitShared};
 use crate::heap::{Heap, Kind};
 use crate::workloads::single::{Batch, Bulk, Create, OneHeld, Replace, ShuffledFree};
 use crate::workloads::threads::{Batches, CacheLines, Handover, Larson};
-use crate::workloads::{Entry, Job, SharedJob, special};
+use crate::workloads::vectors::{self, Growth};
+use crate::workloads::{Entry, Job, SharedJob, retire, special};
 
 /// A workload to be run.
 pub struct Workload {
@@ -98,6 +100,12 @@ fn bulk(n: usize) -> Vec<Entry> {
     jobs.1
 }
 
+fn boxes(n: usize) -> Vec<Entry> {
+    let mut jobs = Jobs(Batch(n), Vec::new());
+    contenders::boxes(&mut jobs);
+    jobs.1
+}
+
 fn create() -> Vec<Entry> {
     let mut entries = all(Create);
     // Its creation is no harness, and there is none to subtract.
@@ -121,6 +129,7 @@ fn of_size<J: Job>(job: J, size: usize) -> Vec<Entry> {
 /// Everything, in the order of the tables.
 pub fn workloads(scale: Scale) -> Vec<Workload> {
     let mut list = single(scale);
+    list.extend(collections(scale));
     list.extend(threaded(scale));
     list.extend(curves(scale));
     list.extend(sizes(scale));
@@ -163,6 +172,30 @@ fn single(scale: Scale) -> Vec<Workload> {
     ]
 }
 
+fn collections(scale: Scale) -> Vec<Workload> {
+    let work = |key, title: &str, entries| workload(scale, key, title.to_owned(), entries);
+    let mut fresh = work(
+        "vectors-fresh",
+        "1000 vectors in turn to 40 elements each, fresh heap",
+        vectors::entries(Growth::Fresh),
+    );
+    fresh.rounds = scale.rounds;
+    vec![
+        work("boxes", "batches of 1000 boxes", boxes(1000)),
+        work(
+            "vector",
+            "one vector to 16384 elements",
+            vectors::entries(Growth::One),
+        ),
+        fresh,
+        work(
+            "vectors-used",
+            "1000 vectors in turn to 40 elements each, used heap",
+            vectors::entries(Growth::Used),
+        ),
+    ]
+}
+
 fn threaded(scale: Scale) -> Vec<Workload> {
     let work = |key, title: &str, entries| Workload {
         // Threads start and end within a turn.
@@ -196,6 +229,21 @@ fn threaded(scale: Scale) -> Vec<Workload> {
             "cache-scratch",
             "cache-scratch, 100 writes each",
             shared(scratch),
+        ),
+        work(
+            "retire",
+            "two threads allocate and retire",
+            retire::retired::<Plain>(),
+        ),
+        work(
+            "retire-drop",
+            "two threads allocate and retire, with a destructor",
+            retire::retired::<Checked>(),
+        ),
+        work(
+            "retire-cell",
+            "two threads replace and retire what is in a cell",
+            retire::replaced::<Plain>(),
         ),
     ]
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::footprint::Footprint;
 use crate::goals::Goal;
 use crate::latency::Latency;
 use crate::machine::Machine;
@@ -19,6 +20,7 @@ pub struct Report {
     pub workloads: Vec<Measured>,
     pub latencies: Vec<Latency>,
     pub memory: Vec<Memory>,
+    pub footprints: Vec<Footprint>,
     pub goals: Vec<Goal>,
 }
 
@@ -54,6 +56,7 @@ impl Report {
         add("sizes", self.single(|one| one.size != 240));
         add("latency", self.latency());
         add("memory", self.memory());
+        add("footprint", self.footprint());
         add("goals", self.goals());
         sections
     }
@@ -153,6 +156,24 @@ impl Report {
                 number(row.per_object),
                 number(row.freed_mib),
                 number(row.purged_mib),
+            ]
+        });
+        format!("{}\n", table(&head, rows.collect()))
+    }
+
+    fn footprint(&self) -> String {
+        if self.footprints.is_empty() {
+            return String::new();
+        }
+        let head = ["contender", "reader", "objects", "KiB, mean", "KiB, most"];
+        let rows = self.footprints.iter().map(|row| {
+            let reader = if row.reader { "1 ms at a time" } else { "none" };
+            vec![
+                row.name.clone(),
+                reader.to_owned(),
+                row.objects.to_string(),
+                number(row.mean_kib),
+                number(row.most_kib),
             ]
         });
         format!("{}\n", table(&head, rows.collect()))

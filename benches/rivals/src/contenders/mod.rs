@@ -1,11 +1,14 @@
 //! Who takes part, and where.
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod allocators;
+pub mod cells;
 pub mod guards;
 pub mod keys;
 pub mod ours;
 pub mod plurality;
 pub mod raw;
+pub mod retire;
 
 use std::alloc::System;
 
@@ -70,6 +73,12 @@ pub fn all(visitor: &mut impl Visit) {
     shared(&mut Lone(visitor));
     visitor.visit::<plurality::OneThread>();
     visitor.visit::<keys::Keys>();
+}
+
+/// What is compared where boxes come and go by the thousand.
+pub fn boxes(visitor: &mut impl VisitShared) {
+    visitor.visit::<ours::InBox<MID_240>>();
+    of_size::<MID_240>(visitor);
 }
 
 /// What is compared where whole batches change hands: the pool's bulk calls against loops.

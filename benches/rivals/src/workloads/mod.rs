@@ -1,9 +1,11 @@
 //! What is measured. Each job is one function, generic over the contender; it gives nanoseconds an operation.
 #![forbid(unsafe_code)]
 
+pub mod retire;
 pub mod single;
 pub mod special;
 pub mod threads;
+pub mod vectors;
 
 use std::time::{Duration, Instant};
 

@@ -22,20 +22,20 @@ pub fn processors() -> usize {
 }
 
 /// What threads of a turn share.
-struct Race {
-    ready: Barrier,
+pub(super) struct Race {
+    pub(super) ready: Barrier,
     stop: AtomicBool,
 }
 
 impl Race {
-    fn goes_on(&self) -> bool {
+    pub(super) fn goes_on(&self) -> bool {
         // Relaxed: it carries nothing.
         !self.stop.load(Ordering::Relaxed)
     }
 
     /// Runs `body(number, race)` on so many threads for about `budget`; it returns how many operations it did. Time
     /// of one processor for one operation: threads beyond the processors do not count as time.
-    fn run(
+    pub(super) fn run(
         threads: usize,
         budget: Duration,
         body: impl Fn(usize, &Self) -> (usize, Tags) + Sync,
