@@ -7,8 +7,8 @@ use arrayvec::ArrayVec;
 use crossbeam_epoch::{self as epoch, Shared};
 use sheaves::{Pool, PoolBox, PrefilledSheaf};
 
-use crate::map::WORST;
-use crate::node::{Fresh, Node};
+use super::map::WORST;
+use super::node::{Fresh, Node};
 
 /// A way to feed a map.
 pub(crate) trait Feed: Send + Sync + 'static {

@@ -22,18 +22,17 @@
 mod feed;
 mod map;
 mod node;
+mod stress;
 
-use core::hint::black_box;
 use core::time::Duration;
 use std::thread;
 use std::time::Instant;
 
 use clap::Parser;
-use sheaves::rcu;
 
 use feed::{Boxes, BoxesAhead, Bulk, Feed, Kept, Prefilled};
-use map::{RangeMap, Writer};
-use node::Range;
+use map::RangeMap;
+use stress::Stress;
 
 /// Maps, looks up and unmaps five ranges at a time.
 #[derive(Debug, Parser)]
@@ -58,11 +57,6 @@ struct Args {
     only: String,
 }
 
-/// Resident ranges take the first half of each stretch of this length, the others a part of the second.
-const STRETCH: u64 = 0x1_0000;
-/// Ranges of a cycle.
-const FIVE: u64 = 5;
-
 /// A map that takes its turns.
 trait Turns {
     fn name(&self) -> &'static str;
@@ -74,23 +68,7 @@ struct Fed<F: Feed>(&'static str, RangeMap<F>);
 
 impl<F: Feed> Fed<F> {
     fn boxed(name: &'static str, args: &Args) -> Box<dyn Turns> {
-        let map = RangeMap::new();
-        let mut writer = map.writer();
-        for index in 0..args.resident {
-            let range = range(index * STRETCH, STRETCH / 2);
-            writer.map(range).expect("nothing else is there");
-        }
-        drop(writer);
-        Box::new(Self(name, map))
-    }
-}
-
-fn range(start: u64, length: u64) -> Range {
-    let end = start + length;
-    Range {
-        start,
-        end,
-        value: start ^ end,
+        Box::new(Self(name, stress::filled(args.resident)))
     }
 }
 
@@ -103,13 +81,12 @@ impl<F: Feed> Turns for Fed<F> {
         let mut writer = self.1.writer();
         let mut spent = Duration::ZERO;
         let mut left = cycles;
-        let mut seed = cycles as u64;
+        let mut stress = Stress::new(args.resident);
         while left > 0 {
             let some = left.min(args.every.max(1));
             let begin = Instant::now();
             for _ in 0..some {
-                seed = next(seed);
-                cycle(&self.1, &mut writer, (seed >> 33) % args.resident.max(1));
+                stress.cycle(&self.1, &mut writer);
             }
             spent += begin.elapsed();
             left -= some;
@@ -119,29 +96,6 @@ impl<F: Feed> Turns for Fed<F> {
         }
         spent
     }
-}
-
-fn cycle<F: Feed>(map: &RangeMap<F>, writer: &mut Writer<'_, F>, stretch: u64) {
-    let first = stretch * STRETCH + STRETCH / 2;
-    let start = |index: u64| first + index * 0x1000;
-    for index in 0..FIVE {
-        let mapped = writer.map(range(start(index), 0x1000));
-        mapped.expect("unmapped by the last cycle");
-    }
-    for index in 0..FIVE {
-        let found = map.get(start(index) + 0x800, &rcu::pin());
-        assert_eq!(black_box(found), Some(range(start(index), 0x1000)));
-    }
-    for index in 0..FIVE {
-        let gone = writer.unmap(start(index));
-        assert!(gone.is_some(), "mapped above");
-    }
-}
-
-/// The next of a row of pseudo-random numbers.
-fn next(seed: u64) -> u64 {
-    seed.wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1_442_695_040_888_963_407)
 }
 
 /// Nanoseconds a cycle, of each map in each round.

@@ -13,8 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use arrayvec::ArrayVec;
 use sheaves::rcu::Guard;
 
-use crate::feed::Feed;
-use crate::node::{Inner, Leaf, Link, Locked, Node, Proof, Range, with};
+use super::feed::Feed;
+use super::node::{Inner, Leaf, Link, Locked, Node, Proof, Range, with};
 
 /// Levels of the highest tree: more than 64-bit addresses can fill.
 const HIGHEST: usize = 20;

@@ -8,7 +8,7 @@ use crate::footprint::Footprint;
 use crate::heap::Kind;
 use crate::latency::Latency;
 use crate::stats::{Measured, Row, Spread};
-use crate::workloads::{special, vectors};
+use crate::workloads::{ranges, special, vectors};
 
 /// The pool's name in every workload.
 const POOL: &str = "PoolBox";
@@ -43,6 +43,12 @@ const RETIRED: [(&str, f64); 2] = [(EPOCH_GLIBC, 0.50), (EPOCH_MIMALLOC, 0.77)];
 const FOOTPRINT: f64 = 1.1;
 /// Of the bulk calls' time.
 const RESERVE: f64 = 0.25;
+/// A map whose writer keeps a prefilled sheaf for the worst case: of the time of the other ways to have one.
+const RANGES: [(&str, f64); 3] = [
+    (ranges::GLIBC, 0.65),
+    (ranges::MIMALLOC, 0.85),
+    (ranges::BULK, 0.80),
+];
 /// Of glibc's, at the percentile below.
 const PREFILLED_LATENCY: f64 = 0.50;
 const LATE: f64 = 99.9;
@@ -131,6 +137,7 @@ pub fn goals(measured: &[Measured], latencies: &[Latency], footprints: &[Footpri
             RESERVE,
         ))
     }));
+    goals.extend(at_240("ranges").into_iter().flat_map(ranges_fed));
     goals.extend(latency(latencies));
     goals.push(Goal::elsewhere("NOPs per second", "the example nop_ring"));
     goals.push(Goal::elsewhere("instructions", "benches/icount"));
@@ -144,6 +151,24 @@ fn retired(measured: &Measured) -> Vec<Goal> {
         Some(Goal::new(&measured.title, name, ratio, at_most))
     };
     RETIRED.iter().filter_map(against).collect()
+}
+
+fn ranges_fed(measured: &Measured) -> Vec<Goal> {
+    let mut goals = Vec::new();
+    for own in [ranges::KEPT, ranges::PREFILLED] {
+        let against = |&(name, at_most): &(&str, f64)| {
+            let (own, other) = (measured.row(own)?, measured.row(name)?);
+            let ratio = measured.ratio(own, other);
+            Some(Goal::new(
+                &format!("{}: {}", measured.title, own.name),
+                name,
+                ratio,
+                at_most,
+            ))
+        };
+        goals.extend(RANGES.iter().filter_map(against));
+    }
+    goals
 }
 
 fn footprint(footprints: &[Footprint], against: &str) -> Vec<Goal> {

@@ -9,7 +9,7 @@ use crate::heap::{Heap, Kind};
 use crate::workloads::single::{Batch, Bulk, Create, OneHeld, Replace, ShuffledFree};
 use crate::workloads::threads::{Batches, CacheLines, Handover, Larson};
 use crate::workloads::vectors::{self, Growth};
-use crate::workloads::{Entry, Job, SharedJob, retire, special};
+use crate::workloads::{Entry, Job, SharedJob, ranges, retire, special};
 
 /// A workload to be run.
 pub struct Workload {
@@ -169,6 +169,11 @@ fn single(scale: Scale) -> Vec<Workload> {
             special::entries(),
         ),
         work("create", "create, first allocation and free, end", create()),
+        work(
+            "ranges",
+            "five ranges mapped, found, unmapped; for all of it",
+            ranges::entries(),
+        ),
     ]
 }
 

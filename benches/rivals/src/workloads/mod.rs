@@ -1,6 +1,7 @@
 //! What is measured. Each job is one function, generic over the contender; it gives nanoseconds an operation.
-#![forbid(unsafe_code)]
+#![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod ranges;
 pub mod retire;
 pub mod single;
 pub mod special;

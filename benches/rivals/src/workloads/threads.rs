@@ -21,6 +21,17 @@ pub fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Binds the calling thread to a processor: where two threads share one by chance, each waits for the other.
+fn pin(number: usize) {
+    let Some(all) = core_affinity::get_core_ids() else {
+        return;
+    };
+    if !all.is_empty() {
+        // Where it is refused, the system chooses.
+        let _ = core_affinity::set_for_current(all[number % all.len()]);
+    }
+}
+
 /// What threads of a turn share.
 pub(super) struct Race {
     pub(super) ready: Barrier,
@@ -48,7 +59,10 @@ impl Race {
         let (done, spent) = thread::scope(|scope| {
             let start_one = |number| {
                 let (race, body) = (&race, &body);
-                scope.spawn(move || body(number, race))
+                scope.spawn(move || {
+                    pin(number);
+                    body(number, race)
+                })
             };
             let handles: Vec<_> = (0..threads).map(start_one).collect();
             race.ready.wait();
@@ -153,6 +167,7 @@ impl SharedJob for Handover {
                 ended.store(true, Ordering::Release);
                 return (done, tags);
             }
+            let mut waited = 0;
             loop {
                 // Acquire: looked at first, so that an empty queue after it stays empty.
                 let last = ended.load(Ordering::Acquire);
@@ -160,9 +175,10 @@ impl SharedJob for Handover {
                     if last {
                         return (done, tags);
                     }
-                    pause(&mut 0);
+                    pause(&mut waited);
                     continue;
                 };
+                waited = 0;
                 for owned in parcel.items.drain(..) {
                     tags.take(local.free(owned));
                 }
