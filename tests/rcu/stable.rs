@@ -70,7 +70,7 @@ fn what_passes_the_check_is_what_was_looked_for() {
                 })
             })
             .collect();
-        for _ in 0..2 {
+        let read = || {
             scope.spawn(|| {
                 while !stop.load(SeqCst) {
                     let guard = rcu::pin();
@@ -88,12 +88,15 @@ fn what_passes_the_check_is_what_was_looked_for() {
                         }
                     }
                 }
-            });
-        }
+            })
+        };
+        let readers = [read(), read()];
         writers
             .into_iter()
             .for_each(|writer| writer.join().unwrap());
         stop.store(true, SeqCst);
+        // The end of a scope is an order that ThreadSanitizer does not see, a join is one.
+        readers.map(|reader| reader.join().unwrap());
     });
     drop(table);
     pool.flush_thread();

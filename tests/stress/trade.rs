@@ -88,7 +88,7 @@ fn trade<const N: usize>(pool: &Pool<Stamped<N>>) {
     let market = Market::new();
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let drainer = scope.spawn(|| {
             let mut choices = Choices::new(1000);
             while !done.load(Ordering::Relaxed) {
                 match choices.below(3) {
@@ -117,6 +117,8 @@ fn trade<const N: usize>(pool: &Pool<Stamped<N>>) {
             .into_iter()
             .for_each(|part| part.join().expect("it did well"));
         done.store(true, Ordering::Relaxed);
+        // The end of a scope is an order that ThreadSanitizer does not see, a join is one.
+        drainer.join().expect("it did well");
     });
     while let Some(object) = market.take() {
         object.check(0);
