@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use crate::contenders::floor::FLOOR;
 use crate::contenders::retire::{EPOCH_GLIBC, EPOCH_MIMALLOC, OURS};
 use crate::footprint::Footprint;
 use crate::heap::Kind;
@@ -99,6 +100,13 @@ pub fn goals(measured: &[Measured], latencies: &[Latency], footprints: &[Footpri
         let hot = at_240(key).and_then(|one| against_best_of(one, HOT_POOL, Kind::Malloc, at_most));
         goals.extend(hot.map(|goal| Goal {
             work: format!("{}; 2 MiB slabs, sheaves of 256", goal.work),
+            ..goal
+        }));
+        let floor = at_240(key).and_then(|one| against_best_of(one, FLOOR, Kind::Malloc, at_most));
+        goals.extend(floor.map(|goal| Goal {
+            work: format!("{}; {FLOOR}", goal.work),
+            at_most: None,
+            met: None,
             ..goal
         }));
     }

@@ -185,6 +185,7 @@ impl Report {
             let met = match goal.met {
                 Some(true) => "yes",
                 Some(false) => "no",
+                None if goal.ratio.is_some() => "a floor",
                 None => "see there",
             };
             vec![

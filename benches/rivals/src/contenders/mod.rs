@@ -3,6 +3,7 @@
 
 pub mod allocators;
 pub mod cells;
+pub mod floor;
 pub mod guards;
 pub mod keys;
 pub mod ours;
@@ -71,6 +72,7 @@ pub fn all(visitor: &mut impl Visit) {
         }
     }
     shared(&mut Lone(visitor));
+    visitor.visit::<floor::Bare<MID_240>>();
     visitor.visit::<plurality::OneThread>();
     visitor.visit::<keys::Keys>();
 }

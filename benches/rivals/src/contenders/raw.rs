@@ -20,20 +20,25 @@ impl<const MID: usize> Raw<MID> {
     ///
     /// `start` is valid for writes of an object and is the caller's alone.
     #[inline(always)]
-    unsafe fn stamped(start: NonNull<Object<MID>>, tag: u64) -> Self {
+    pub(super) unsafe fn stamped(start: NonNull<Object<MID>>, tag: u64) -> Self {
         // SAFETY: passed on. The fields are written in place, as `Box::new` of a value built in place would.
         unsafe { start.write(Object::new(tag)) };
         Self(start)
     }
 
     #[inline(always)]
-    fn check(&self) -> u64 {
+    pub(super) fn start(&self) -> NonNull<Object<MID>> {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(super) fn check(&self) -> u64 {
         // SAFETY: it owns the object, which was stamped.
         unsafe { self.0.as_ref() }.check()
     }
 
     #[inline(always)]
-    fn touch(&mut self, times: u64) {
+    pub(super) fn touch(&mut self, times: u64) {
         // SAFETY: it owns the object, which was stamped.
         unsafe { self.0.as_mut() }.touch(times);
     }
