@@ -1,10 +1,10 @@
 //! The least that anything costs which keeps free objects in memory and hands out the last of them.
 #![deny(unsafe_op_in_unsafe_fn)]
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::raw::Raw;
 use crate::heap::{Heap, Kind, Local};
@@ -12,17 +12,34 @@ use crate::object::Object;
 
 pub const FLOOR: &str = "floor: a bare stack";
 
-/// Objects that are all there from the start, and a stack of those that are free: its top is loaded and stored at each
-/// turn, as it must be wherever another thread may look at it. Nobody does: no thread-local is found, no pool told from
-/// another, no end looked for, no free checked.
+/// Objects that are all there from the start, and a stack of those that are free, which the thread finds by a
+/// thread-local. Its top is loaded and stored at each turn, as it must be wherever another thread may look at it. Nobody
+/// does: no pool is told from another, no end looked for, no free checked.
 pub struct Bare<const MID: usize> {
     objects: Box<[UnsafeCell<Object<MID>>]>,
 }
 
+/// The address of the object that is free, and nobody's, in each place below the top.
+struct Stack {
+    top: AtomicPtr<*mut u8>,
+    places: Box<[*mut u8]>,
+}
+
+thread_local! {
+    static STACK: Cell<*const Stack> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Keeps the stack of the thread.
 pub struct BareLocal<'a, const MID: usize> {
-    top: AtomicUsize,
-    free: Box<[NonNull<Object<MID>>]>,
+    stack: Box<Stack>,
     _objects: PhantomData<&'a Bare<MID>>,
+}
+
+impl<const MID: usize> Drop for BareLocal<'_, MID> {
+    fn drop(&mut self) {
+        STACK.set(std::ptr::null());
+        debug_assert!(!self.stack.places.is_empty(), "workloads hold something");
+    }
 }
 
 impl<const MID: usize> Heap for Bare<MID> {
@@ -37,13 +54,26 @@ impl<const MID: usize> Heap for Bare<MID> {
 
     fn local(&self, _held: usize) -> BareLocal<'_, MID> {
         let all = self.objects.iter().rev();
-        let free: Box<[_]> = all.filter_map(|cell| NonNull::new(cell.get())).collect();
+        let mut places: Box<[*mut u8]> = all.map(|cell| cell.get().cast()).collect();
+        let top = AtomicPtr::new(places.as_mut_ptr().wrapping_add(places.len()));
+        let stack = Box::new(Stack { top, places });
+        STACK.set(&raw const *stack);
         BareLocal {
-            top: AtomicUsize::new(free.len()),
-            free,
+            stack,
             _objects: PhantomData,
         }
     }
+}
+
+/// The stack of the running thread.
+///
+/// # Safety
+///
+/// A [`BareLocal`] lives, and was made by this thread after all others.
+#[inline(always)]
+unsafe fn own<'a>() -> &'a Stack {
+    // SAFETY: the local has pointed to it, and keeps it.
+    unsafe { &*STACK.get() }
 }
 
 impl<const MID: usize> Local for BareLocal<'_, MID> {
@@ -51,11 +81,15 @@ impl<const MID: usize> Local for BareLocal<'_, MID> {
 
     #[inline(always)]
     fn alloc(&mut self, _place: usize, tag: u64) -> Raw<MID> {
+        // SAFETY: this is the thread's only one.
+        let stack = unsafe { own() };
         // Relaxed: one thread.
-        let top = self.top.load(Ordering::Relaxed) - 1;
+        let top = stack.top.load(Ordering::Relaxed).wrapping_sub(1);
         // SAFETY: no workload holds more objects than it said.
-        let slot = unsafe { *self.free.get_unchecked(top) };
-        self.top.store(top, Ordering::Relaxed);
+        let slot = unsafe { *top };
+        stack.top.store(top, Ordering::Relaxed);
+        // SAFETY: cells are somewhere.
+        let slot = unsafe { NonNull::new_unchecked(slot.cast()) };
         // SAFETY: a free object of this contender is nobody's.
         unsafe { Raw::stamped(slot, tag) }
     }
@@ -63,11 +97,13 @@ impl<const MID: usize> Local for BareLocal<'_, MID> {
     #[inline(always)]
     fn free(&mut self, owned: Raw<MID>) -> u64 {
         let tag = owned.check();
+        // SAFETY: this is the thread's only one.
+        let stack = unsafe { own() };
         // Relaxed: one thread.
-        let top = self.top.load(Ordering::Relaxed);
+        let top = stack.top.load(Ordering::Relaxed);
         // SAFETY: what is freed was allocated, so there is room for it.
-        unsafe { *self.free.get_unchecked_mut(top) = owned.start() };
-        self.top.store(top + 1, Ordering::Relaxed);
+        unsafe { *top = owned.start().as_ptr().cast() };
+        stack.top.store(top.wrapping_add(1), Ordering::Relaxed);
         tag
     }
 
