@@ -2,8 +2,9 @@
 //!
 //! # Words
 //!
-//! - `top`: the next free place of the array, written by the owner only. Bit 63 means *busy*: the owner is
-//!   between reading `top` and writing it.
+//! - `top`: the next free place of the array, written by the owner only. While the owner is between reading `top`
+//!   and writing it, the word holds a *mark* instead, and the owner alone knows the place. A mark that does not depend
+//!   on what was read is one instruction, and nothing waits for it.
 //! - `floor` and `end`: the bounds of the part in use. *Shut* is a floor above and an end below every
 //!   address, so one compare tests for an empty stack and for a shut gate.
 //!
@@ -13,15 +14,16 @@
 //! 1. Mark `top` busy, pass the light barrier, then look at the bound. If the bound forbids the operation,
 //!    write back the very `top` that was read and touch nothing else.
 //! 2. Else use the place and write the new `top`, which clears the mark.
-//! 3. A signal handler that interrupts the owner in between reads a busy `top`, which both compares refuse:
+//! 3. A signal handler that interrupts the owner in between reads the mark, which both compares refuse:
 //!    as a signed number it is below every floor, as an unsigned one above every end. This does not cover a
 //!    handler that comes between the read of `top` and the mark: what it takes or puts, the owner does not see.
 //!    So allocation and free are not for signal handlers; a prefilled sheaf of their own is.
 //!
 //! Rules for a drainer:
-//! 4. Shut the gate, pass the heavy barrier, wait until `top` is not busy. From then on every operation of
+//! 4. Shut the gate, pass the heavy barrier, wait until `top` is not marked. From then on every operation of
 //!    the owner meets rule 1: either its mark came before the barrier and was waited for, or its look at the
-//!    bound comes after and sees the gate shut.
+//!    bound comes after and sees the gate shut. Such an operation marks `top` and writes the same place back, so
+//!    who reads `top` waits until it is a place.
 //! 5. Never write `top`. The slots are those in `[floor, top)`; take them and move `floor` up to `top`. A
 //!    drainer that wrote `top` could be overwritten by rule 1, and a slot would be handed out twice.
 //!
@@ -40,7 +42,9 @@ use crate::sync::{
     AtomicPtr, AtomicUsize, Backoff, BarrierMode, Ordering, full_fence, light_barrier,
 };
 
-const BUSY: usize = 1 << (usize::BITS - 1);
+/// What `top` holds while the owner is inside: below every floor as a signed number, and above every end as an
+/// unsigned one. All bits, so that it fits into the instruction that stores it.
+const MARK: usize = usize::MAX;
 
 /// Above every address, as a signed number.
 const SHUT_FLOOR: usize = isize::MAX as usize;
@@ -203,22 +207,22 @@ impl<P: Place> Gate<P> {
         n
     }
 
-    /// Marks the top and passes the light barrier (rule 1); what the top was. One that was marked already is below
-    /// every floor and above every end.
+    /// Marks the top and passes the light barrier (rule 1); what the top was, which is the mark itself where the
+    /// owner was interrupted.
     #[inline(always)]
     fn mark(&self, barrier: impl FnOnce()) -> *mut P {
         // Relaxed: only this thread writes `top`.
         let top = self.top.load(Ordering::Relaxed);
         // Relaxed: the barrier orders it before the look at a bound.
         self.top
-            .store(top.map_addr(|addr| addr | BUSY), Ordering::Relaxed);
+            .store(core::ptr::without_provenance_mut(MARK), Ordering::Relaxed);
         barrier();
         top
     }
 
-    /// Places from `low` up to `high`; none if one of them is a marked top.
+    /// Places from `low` up to `high`; none if one of them is the mark.
     fn places(low: *mut P, high: *mut P) -> usize {
-        if high.addr() | low.addr() >= BUSY {
+        if low.addr() == MARK || high.addr() == MARK {
             return 0;
         }
         high.addr().saturating_sub(low.addr()) / size_of::<P>()
@@ -274,25 +278,37 @@ impl<P: Place> Gate<P> {
     /// Whether the owner is inside an operation: asked by the owner's own thread, it was interrupted.
     pub(super) fn is_busy(&self) -> bool {
         // Relaxed: asked by the thread that wrote it.
-        self.top.load(Ordering::Relaxed).addr() & BUSY != 0
+        self.top.load(Ordering::Relaxed).addr() == MARK
     }
 
     /// Waits until the owner is outside (rule 4). The gate is shut and the heavy barrier passed.
     pub(super) fn settle(&self) {
-        let backoff = Backoff::new();
-        // Acquire: pairs with the owner's Release of `top`.
-        while self.top.load(Ordering::Acquire).addr() & BUSY != 0 {
-            backoff.wait();
-        }
+        self.top();
     }
 
-    /// Where the stack ends. Stable while the lock is held and the gate is shut and settled, or for the
-    /// owner; a mark that the owner is just about to take back is left out.
+    /// Where the stack ends. Stable while the lock is held and the gate is shut and settled, or for the owner, who
+    /// is outside; others wait until it is (rule 4).
+    #[inline]
     pub(super) fn top(&self) -> *mut P {
-        // Acquire: pairs with the owner's Release of `top`.
-        self.top
-            .load(Ordering::Acquire)
-            .map_addr(|addr| addr & !BUSY)
+        // Acquire: pairs with the owner's Release of `top`; the array is seen as it was left.
+        let top = self.top.load(Ordering::Acquire);
+        if top.addr() == MARK {
+            return self.top_outside();
+        }
+        top
+    }
+
+    #[cold]
+    fn top_outside(&self) -> *mut P {
+        let backoff = Backoff::new();
+        loop {
+            backoff.wait();
+            // Acquire: as above.
+            let top = self.top.load(Ordering::Acquire);
+            if top.addr() != MARK {
+                return top;
+            }
+        }
     }
 
     /// Sets where the stack ends. For the owner, outside its own operations, with the lock held (rule 5).

@@ -24,7 +24,7 @@ enum Flaw {
     IdleRelaxed,
     /// Rule 4: nothing orders the shutting before the look at `top`.
     NoHeavyBarrier,
-    /// Rule 4: the drainer does not wait.
+    /// Rule 4: the drainer does not wait, and goes by the place that it saw before.
     NoWait,
     /// Rule 5: the drainer writes `top` instead of moving the floor.
     DrainerWritesTop,
@@ -34,7 +34,7 @@ enum Flaw {
     BoundsRelaxed,
 }
 
-const BUSY: usize = 1 << (usize::BITS - 1);
+const MARK: usize = usize::MAX;
 const SHUT_FLOOR: usize = isize::MAX as usize;
 
 struct Twin {
@@ -79,7 +79,7 @@ impl Twin {
         let top = self.top.load(Ordering::Relaxed);
         let acquire = self.unless(Flaw::BoundsRelaxed, Ordering::Acquire);
         let early = self.has(Flaw::LookBeforeMark).then(|| bound.load(acquire));
-        self.top.store(top | BUSY, Ordering::Relaxed);
+        self.top.store(MARK, Ordering::Relaxed);
         if !self.has(Flaw::NoLightBarrier) {
             fence(Ordering::SeqCst);
         }
@@ -125,18 +125,30 @@ impl Twin {
         self.end.store(end, release);
     }
 
+    /// Where the stack ends, once the owner is outside.
+    fn place(&self) -> usize {
+        loop {
+            let top = self.top.load(Ordering::Acquire);
+            if top != MARK {
+                return top;
+            }
+            thread::yield_now();
+        }
+    }
+
     fn drain(&self) -> Vec<usize> {
+        let seen = self.has(Flaw::NoWait).then(|| self.place());
         let shelf = self.shelf.lock().expect("no panic under it");
         self.set(SHUT_FLOOR, 0);
         drop(shelf);
         if !self.has(Flaw::NoHeavyBarrier) {
             fence(Ordering::SeqCst);
         }
-        while self.top.load(Ordering::Acquire) & BUSY != 0 && !self.has(Flaw::NoWait) {
-            thread::yield_now();
+        if seen.is_none() {
+            self.place();
         }
         let mut floor = self.shelf.lock().expect("no panic under it");
-        let top = self.top.load(Ordering::Acquire) & !BUSY;
+        let top = seen.unwrap_or_else(|| self.place());
         let found = (*floor..top)
             .map(|place| self.places[place].replace(0))
             .collect();
