@@ -107,12 +107,14 @@ struct Locals {
 
 /// A share in an open cache; the last one to go closes it.
 #[derive(Clone, Debug)]
-pub(crate) struct Handle(Shared<Open>);
+pub(crate) struct Handle {
+    open: Shared<Open>,
+    /// A copy of the cache's, which each allocation looks at: two loads nearer.
+    id: u32,
+}
 
 #[derive(Debug)]
 struct Open {
-    /// A copy of the cache's, one load nearer.
-    id: u32,
     cache: Shared<Cache>,
 }
 
@@ -135,23 +137,23 @@ impl Handle {
         let cache = Cache::build(config, nature, source, topology, false)?;
         let id = cache.id;
         let missing = out_of_memory(cache.name(), "a handle");
-        let open = Shared::try_new(Open { id, cache });
-        open.map(Self).ok_or(missing)
+        let open = Shared::try_new(Open { cache });
+        open.map(|open| Self { open, id }).ok_or(missing)
     }
 
     #[inline(always)]
     pub(crate) fn id(&self) -> u32 {
-        self.0.id
+        self.id
     }
 
     #[inline]
     pub(crate) fn cache(&self) -> &Cache {
-        &self.0.cache
+        &self.open.cache
     }
 
     /// Handles of this cache, prefilled sheaves included.
     pub(crate) fn count(&self) -> usize {
-        Shared::strong_count(&self.0)
+        Shared::strong_count(&self.open)
     }
 
     pub(crate) fn is_same(&self, other: &Self) -> bool {

@@ -215,7 +215,9 @@ impl<T> Pool<T> {
     #[cold]
     #[inline(never)]
     fn slot_or_refuse(&self) -> Slot {
-        match self.handle.cache().alloc_cold(Self::KEY) {
+        // Opaque: or the address of the cache, which this alone uses, would be loaded on the fast path, as an argument.
+        let this = core::hint::black_box(self);
+        match this.handle.cache().alloc_cold(Self::KEY) {
             Ok(slot) => slot,
             Err(kind) => refuse::<T>(&self.error(kind)),
         }
