@@ -167,6 +167,31 @@ fn a_dry_source_is_made_up_for_by_all_nodes() {
 }
 
 #[test]
+fn nodes_together_give_as_many_as_were_asked_for() {
+    const LEFT: usize = 5;
+    let source = Counted::default();
+    let pool = machine(3)
+        .build(small("some").limit(100_000).source(source.clone()))
+        .unwrap();
+    let of_nodes: Vec<PoolBox<Object>> = (0..3)
+        .map(|node| on(2 * node, || pool.alloc([1; 30])))
+        .collect();
+    source.shut();
+    let slots = usize::try_from(pool.stats().slots).unwrap();
+    let some = slots - of_nodes.len() - LEFT;
+    // More than one node has, and more of the others than is wanted of them.
+    let sheaf = pool
+        .prefill(some)
+        .expect("all nodes together have more than that");
+    assert_eq!(sheaf.len(), some);
+    assert_eq!(pool.stats().prefilled, some as u64);
+    let rest: Vec<_> = (0..=LEFT)
+        .map_while(|_| pool.try_alloc([1; 30]).ok())
+        .collect();
+    assert_eq!(rest.len(), LEFT);
+}
+
+#[test]
 fn slabs_that_a_node_would_not_keep_are_drawn_on_by_others() {
     let pool = machine(2)
         .build(small("lying-about").min_partial(0))
