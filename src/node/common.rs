@@ -4,7 +4,7 @@
 use super::quota::Quota;
 use super::tenancy::Leases;
 use super::want::{Shortage, Want};
-use crate::sync::AtomicUsize;
+use crate::sync::{AtomicUsize, Ordering};
 
 /// See the module.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(super) struct Common {
     limit: usize,
     /// Of a cache with a limit and several nodes. One node counts what is out behind its lock.
     quota: Option<Quota>,
+    /// Slots that came home to any node since the pool became tight.
+    since_tight: AtomicUsize,
 }
 
 /// What is asked, and what there is to be had under the locks that are held.
@@ -37,6 +39,7 @@ impl Common {
             leases: Leases::new(),
             limit,
             quota: counted.then(|| Quota::new(limit)),
+            since_tight: AtomicUsize::new(0),
         }
     }
 
@@ -76,5 +79,17 @@ impl Common {
         if let Some(quota) = &self.quota {
             quota.put(slots);
         }
+    }
+
+    /// The pool is about to become tight.
+    pub(super) fn start_tight(&self) {
+        // Relaxed: a count that decides when, not whether.
+        self.since_tight.store(0, Ordering::Relaxed);
+    }
+
+    /// Counts slots that came home to a tight pool; how many did since it became that.
+    pub(super) fn count_since_tight(&self, slots: usize) -> usize {
+        // Relaxed: as above.
+        self.since_tight.fetch_add(slots, Ordering::Relaxed) + slots
     }
 }

@@ -62,8 +62,7 @@ impl Inner {
         common.came_home(came_home);
         let out = common.out(self.slabs.out());
         self.tight
-            .as_mut()
-            .is_some_and(|tight| tight.is_calm(came_home, out))
+            .is_some_and(|tight| tight.is_calm(common.count_since_tight(came_home), out))
     }
 
     pub(super) fn in_use(&self) -> bool {

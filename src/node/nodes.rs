@@ -226,8 +226,9 @@ impl Nodes {
     /// From now on nothing but what is needed at once is given out. With `calm` slots out or fewer,
     /// [`Drained`] says so.
     pub(crate) fn tighten(&self, calm: usize) {
+        self.common.start_tight();
         self.iter()
-            .for_each(|node| node.inner.lock().tight = Some(Tight::new(calm)));
+            .for_each(|node| node.inner.lock().tight = Some(Tight { calm }));
     }
 
     /// Gives out slots to be parked again.

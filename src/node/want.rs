@@ -38,23 +38,16 @@ impl Want {
 }
 
 /// The state of a pool at its limit.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Tight {
     /// Slots out at which slots may be parked again.
-    calm: usize,
-    /// Slots that came home since.
-    came_home: usize,
+    pub(super) calm: usize,
 }
 
 impl Tight {
-    pub(super) fn new(calm: usize) -> Self {
-        Self { calm, came_home: 0 }
-    }
-
-    /// Counts slots that came home; whether, with `out` slots out, the pool may park slots again.
-    pub(super) fn is_calm(&mut self, came_home: usize, out: usize) -> bool {
-        self.came_home = self.came_home.saturating_add(came_home);
-        self.came_home >= CALM_FREES && out <= self.calm
+    /// Whether, with `out` slots out, and so many come home to all nodes since, the pool may park slots again.
+    pub(super) fn is_calm(self, came_home: usize, out: usize) -> bool {
+        came_home >= CALM_FREES && out <= self.calm
     }
 }
 

@@ -6,6 +6,7 @@ use std::panic::catch_unwind;
 
 use sheaves::{AllocErrorKind, Order, Pool, PoolBox};
 
+use crate::machine::on_one_node;
 use crate::support::{Drops, Metered};
 
 #[test]
@@ -188,11 +189,8 @@ fn a_lying_size_hint_is_not_believed() {
 
 #[test]
 fn bulk_frees_fill_sheaves_before_slabs() {
-    let pool = Pool::<[u64; 30]>::builder("fills")
-        .sheaf_capacity(60)
-        .barn(10, 10)
-        .build()
-        .unwrap();
+    let builder = Pool::<[u64; 30]>::builder("fills").sheaf_capacity(60);
+    let pool = on_one_node(builder.barn(10, 10));
     let mut boxes = Vec::new();
     pool.try_alloc_uninit_bulk(720, &mut boxes).unwrap();
     let before = pool.stats();

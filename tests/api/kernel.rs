@@ -4,15 +4,14 @@ use std::sync::mpsc::sync_channel;
 
 use sheaves::{Pool, PoolBox};
 
+use crate::machine::on_one_node;
+
 type Object = [u64; 30];
 
 #[test]
 fn a_producer_and_a_consumer_trade_whole_sheaves() {
     const OBJECTS: u64 = 200_000;
-    let pool = Pool::<Object>::builder("stream")
-        .sheaf_capacity(60)
-        .build()
-        .unwrap();
+    let pool = on_one_node(Pool::<Object>::builder("stream").sheaf_capacity(60));
     let (send, receive) = sync_channel::<PoolBox<Object>>(30);
     let (warm, wait) = sync_channel(0);
     let producer = {
@@ -60,11 +59,8 @@ fn a_burst_larger_than_sheaves_and_barn_reaches_the_slabs() {
     // Main and spare, and ten full sheaves in the barn.
     const KEPT: u64 = 720;
     for burst in [721_u64, 780, 1000, 5000] {
-        let pool = Pool::<Object>::builder("burst")
-            .sheaf_capacity(60)
-            .barn(10, 10)
-            .build()
-            .unwrap();
+        let builder = Pool::<Object>::builder("burst").sheaf_capacity(60);
+        let pool = on_one_node(builder.barn(10, 10));
         let boxes: Vec<_> = (0..burst).map(|i| pool.alloc([i; 30])).collect();
         let left = pool.stats().cached;
         drop(boxes);
@@ -78,11 +74,8 @@ fn a_burst_larger_than_sheaves_and_barn_reaches_the_slabs() {
         );
         assert_eq!(stats.cached + stats.barn, burst + left - stats.sheaf_flush);
     }
-    let pool = Pool::<Object>::builder("no_burst")
-        .sheaf_capacity(60)
-        .barn(10, 10)
-        .build()
-        .unwrap();
+    let builder = Pool::<Object>::builder("no_burst").sheaf_capacity(60);
+    let pool = on_one_node(builder.barn(10, 10));
     drop((0..660).map(|i| pool.alloc([i; 30])).collect::<Vec<_>>());
     assert_eq!(
         (pool.stats().barn_put_fail, pool.stats().sheaf_flush),

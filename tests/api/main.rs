@@ -16,6 +16,8 @@ mod isolated;
 mod kernel;
 mod lifecycle;
 mod limits;
+#[path = "../common/machine.rs"]
+mod machine;
 mod objects;
 mod panics;
 mod prefill;

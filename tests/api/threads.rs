@@ -6,6 +6,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use sheaves::{Pool, PoolBox};
 
+use crate::machine::on_one_node;
 use crate::support::{Metered, isolated, on_threads};
 
 type Object = [u64; 30];
@@ -13,10 +14,7 @@ type Object = [u64; 30];
 #[test]
 fn slots_of_a_thread_that_ended_are_used_again() {
     let source = Metered::new();
-    let pool = Pool::<Object>::builder("ended")
-        .source(Arc::clone(&source))
-        .build()
-        .unwrap();
+    let pool = on_one_node(Pool::<Object>::builder("ended").source(Arc::clone(&source)));
     for round in 0..50 {
         on_threads(1, |_| {
             drop((0..150).map(|i| pool.alloc([i; 30])).collect::<Vec<_>>())

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sheaves::{Heap, Pool, PoolBox, ReportKind, set_report_hook};
 
+use crate::machine::on_one_node;
 use crate::support::{SEQ, isolated, on_a_deep_stack, panics};
 
 /// Frees the object behind a pointer a second time: misuse that only unsafe code can commit.
@@ -74,7 +75,7 @@ fn each_double_free_of_a_batch_is_told() {
         }));
         for (capacity, count) in [(0, 5), (4, 3), (60, 40)] {
             let builder = Pool::builder("batch").sheaf_capacity(capacity);
-            let pool: Pool<[u64; 30]> = builder.source(Heap).build().unwrap();
+            let pool: Pool<[u64; 30]> = on_one_node(builder.source(Heap));
             let _keeps_the_slab = pool.alloc([0; 30]);
             let raw: Vec<_> = (0..count)
                 .map(|_| PoolBox::into_raw(pool.alloc([1; 30])))

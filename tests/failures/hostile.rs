@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use sheaves::{Heap, Order, Pool, PoolBox, ReportKind, set_report_hook};
 
+use crate::machine::on_one_node;
 use crate::support::{isolated, panics};
 
 static TOLD: Mutex<Vec<(ReportKind, Option<String>, usize)>> = Mutex::new(Vec::new());
@@ -182,12 +183,8 @@ fn an_object_freed_twice_is_told_at_its_slab() {
 /// `owns` by the book: every byte of every page around the slabs, and addresses from the whole address space.
 #[test]
 fn owns_is_exact() {
-    let pool: Pool<[u64; 30]> = Pool::builder("exact")
-        .source(Heap)
-        .order(Order::new(1))
-        .sheaf_capacity(0)
-        .build()
-        .unwrap();
+    let builder = Pool::<[u64; 30]>::builder("exact").source(Heap);
+    let pool = on_one_node(builder.order(Order::new(1)).sheaf_capacity(0));
     let other: Pool<[u64; 30]> = Pool::new("other");
     // All slots of two slabs.
     let boxes: Vec<_> = (0..2 * pool.config().slots_per_slab())

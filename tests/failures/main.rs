@@ -10,6 +10,8 @@ mod hooks;
 mod hostile;
 #[path = "../common/isolated.rs"]
 mod isolated;
+#[path = "../common/machine.rs"]
+mod machine;
 mod section;
 mod signals;
 mod sources;

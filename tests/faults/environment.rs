@@ -29,6 +29,8 @@ fn the_environment_sets_faults_by_name_and_by_flag() {
     let output = Command::new(exe)
         .args([path, "--exact", "--nocapture", "--test-threads=1"])
         .env(MARK, "1")
+        // A thread that moves to another node allocates where it had not to.
+        .env("SHEAVES_NODES", "1")
         .env(
             "SHEAVES_FAULT",
             "every=3;every=1 times=2,io_*;never=1,x;nth=1,nonesuch",

@@ -3,6 +3,8 @@
 
 mod close;
 mod fork;
+#[path = "../common/machine.rs"]
+mod machine;
 mod many;
 mod process;
 #[path = "../common/random.rs"]

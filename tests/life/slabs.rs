@@ -5,6 +5,7 @@ use std::sync::mpsc;
 
 use sheaves::{Order, Pool, PoolBox};
 
+use crate::machine::on_one_node;
 use crate::support::count_from;
 
 type Object = [u64; 30];
@@ -120,12 +121,8 @@ fn a_stream_through_small_sheaves_needs_few_slabs() {
             let builder = Pool::<Object>::builder("small")
                 .sheaf_capacity(capacity)
                 .order(Order::new(0));
-            let pool = builder
-                .barn(barn.0, barn.1)
-                .min_partial(min_partial)
-                .build()
-                .unwrap();
-            let pool = Arc::new(pool);
+            let builder = builder.barn(barn.0, barn.1).min_partial(min_partial);
+            let pool = Arc::new(on_one_node(builder));
             let most = stream(&pool, operations() / 50);
             let bound = bound_of_slabs(&pool, LIVE, 2) as u64;
             assert!(

@@ -8,6 +8,7 @@ use sheaves::{
     Align, AllocError, AllocErrorKind, Exhausted, Order, Pool, PoolBox, PrefilledSheaf, Stats,
 };
 
+use crate::machine::on_one_node;
 use crate::op::{Config, Form};
 use crate::source::Source;
 
@@ -114,7 +115,7 @@ impl<const N: usize> Engine<N> {
         if config.cache_line {
             builder = builder.align(Align::CACHE_LINE);
         }
-        let pool = builder.build().expect("a possible configuration");
+        let pool = on_one_node(builder);
         Self {
             name,
             handles: vec![pool],

@@ -11,6 +11,8 @@ mod drive;
 mod engine;
 mod faulted;
 mod judge;
+#[path = "../common/machine.rs"]
+mod machine;
 mod model;
 mod op;
 mod regressions;

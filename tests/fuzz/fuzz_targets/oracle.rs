@@ -15,6 +15,8 @@ mod engine;
 mod faulted;
 #[path = "../../oracle/judge.rs"]
 mod judge;
+#[path = "../../common/machine.rs"]
+mod machine;
 #[path = "../../oracle/model.rs"]
 mod model;
 #[path = "../../oracle/op.rs"]
