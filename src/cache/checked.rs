@@ -104,7 +104,7 @@ impl Cache {
 
 impl Lent {
     fn any(&self) -> &Sheaf {
-        self.checked.as_ref().unwrap_or(&self.sheaf)
+        self.checked.first().unwrap_or(&self.sheaf)
     }
 
     /// Slots left.
@@ -122,7 +122,7 @@ impl Lent {
     #[cold]
     #[inline(never)]
     pub(crate) fn pop_checked(&mut self) -> Option<Slot> {
-        let sheaf = self.checked.as_mut()?;
+        let sheaf = self.checked.first_mut()?;
         let slot = sheaf.pop()?;
         sheaf.tell(sheaf.len());
         let cache = self.handle().cache();
@@ -152,7 +152,7 @@ impl Lent {
         if let Err(reports) = cache.deactivate(debug, &slot) {
             return cache.tell(reports);
         }
-        if let Some(sheaf) = &mut self.checked {
+        if let Some(sheaf) = self.checked.first_mut() {
             let pushed = sheaf.push(slot);
             debug_assert!(pushed.is_ok(), "there was room, and the sheaf is borrowed");
             sheaf.tell(sheaf.len());
@@ -162,6 +162,6 @@ impl Lent {
     /// Whether this is the sheaf of a debugged pool and has room for a slot.
     #[cold]
     pub(crate) fn has_room_checked(&self) -> bool {
-        self.checked.as_ref().is_some_and(|sheaf| !sheaf.is_full())
+        self.checked.first().is_some_and(|sheaf| !sheaf.is_full())
     }
 }

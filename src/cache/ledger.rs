@@ -26,10 +26,13 @@ impl Ledger {
     }
 
     /// Sees to it that a sheaf has a tally; `false` if there is no memory for one.
+    #[inline]
     pub(super) fn enlist(&self, sheaf: &mut Sheaf) -> bool {
-        if sheaf.has_tally() {
-            return true;
-        }
+        sheaf.has_tally() || self.enlist_new(sheaf)
+    }
+
+    #[cold]
+    fn enlist_new(&self, sheaf: &mut Sheaf) -> bool {
         let Some(new) = Shared::try_new(Tally::new(AtomicUsize::new(0))) else {
             return false;
         };

@@ -25,59 +25,78 @@ pub(crate) struct Lent {
     handle: Handle,
     /// A copy of the configuration's, nearer.
     zero_on_free: bool,
-    /// In the place of `sheaf` where the pool is debugged, so that the fast path finds nothing.
-    pub(super) checked: Option<Sheaf>,
+    /// In the place of `sheaf` where the pool is debugged, so that the fast path finds nothing: one, or none.
+    pub(super) checked: Vec<Sheaf>,
 }
 
 impl Handle {
     /// Lends a sheaf that holds at least `n` slots.
+    #[inline]
     pub(crate) fn lend(&self, n: usize) -> Result<Lent, Failure> {
-        let cache = self.cache();
-        cache.ask()?;
-        let sheaf = match cache.lend_near(n) {
-            Some(sheaf) => sheaf,
-            None => cache.lend_any(n)?,
-        };
-        let (sheaf, checked) = if cache.debug.is_some() {
-            (Sheaf::default(), Some(sheaf))
-        } else {
-            (sheaf, None)
-        };
-        Ok(Lent {
-            sheaf,
-            handle: self.clone(),
-            zero_on_free: cache.config.zero_on_free,
-            checked,
-        })
+        match self.lend_near(n) {
+            Some(lent) => Ok(lent),
+            None => self.lend_any(n),
+        }
     }
-}
 
-impl Cache {
-    /// A sheaf of the running thread, if one holds enough and no limit is to be kept: under one lock, which nobody
-    /// else wants as a rule.
-    fn lend_near(&self, n: usize) -> Option<Sheaf> {
-        if n == 0 || self.is_limited() || self.injector.is_exact() {
+    /// Lends a sheaf of the running thread, if one holds enough and the pool has nothing to be asked about first: under
+    /// one lock, which nobody else wants as a rule.
+    #[inline(always)]
+    fn lend_near(&self, n: usize) -> Option<Lent> {
+        let cache = self.cache();
+        let plain = !cache.is_limited() && !cache.tightness.is_unusual();
+        if n == 0 || !plain || cache.injector.is_exact() {
             return None;
         }
-        let mine = local::find(self.id)?;
+        let mine = local::find(self.id())?;
         let mut held = mine.hold()?;
         let spare = held.spare().as_ref();
         if spare.map_or(0, Sheaf::len).max(held.len()) < n {
             return None;
         }
-        let mut sheaf = Self::nearest(&mut held, n)?;
+        let mut sheaf = Cache::nearest(&mut held, n)?;
         drop(held);
-        if !self.ledger.enlist(&mut sheaf) {
-            self.return_any(sheaf);
+        if !cache.ledger.enlist(&mut sheaf) {
+            cache.return_any(sheaf);
             return None;
         }
         mine.count(OwnCounter::SheafPrefillFast, 1);
-        self.nodes.warm_up(&mut sheaf, &self.config.geometry);
+        cache.nodes.warm_up(&mut sheaf, &cache.config.geometry);
         sheaf.tell(sheaf.len());
-        Some(sheaf)
+        Some(Lent {
+            sheaf,
+            handle: self.clone(),
+            zero_on_free: cache.config.zero_on_free,
+            checked: Vec::new(),
+        })
     }
 
+    #[cold]
+    #[inline(never)]
+    fn lend_any(&self, n: usize) -> Result<Lent, Failure> {
+        let cache = self.cache();
+        cache.ask()?;
+        let (sheaf, moving) = cache.sheaf_with(n)?;
+        sheaf.tell(sheaf.len());
+        drop(moving);
+        let mut lent = Lent {
+            sheaf,
+            handle: self.clone(),
+            zero_on_free: cache.config.zero_on_free,
+            checked: Vec::new(),
+        };
+        if cache.debug.is_some() {
+            let room = lent.checked.try_reserve_exact(1);
+            room.map_err(|_| AllocErrorKind::OutOfMemory)?;
+            lent.checked.push(mem::take(&mut lent.sheaf));
+        }
+        Ok(lent)
+    }
+}
+
+impl Cache {
     /// Takes a lent sheaf back as one of the running thread's, if that has a place for it.
+    #[inline]
     fn return_near(&self, sheaf: Sheaf) -> Result<(), Sheaf> {
         if self.is_limited() || !self.is_standard(&sheaf) {
             return Err(sheaf);
@@ -96,14 +115,6 @@ impl Cache {
             }
             _ => Err(sheaf),
         }
-    }
-
-    #[cold]
-    fn lend_any(&self, n: usize) -> Result<Sheaf, Failure> {
-        let (sheaf, moving) = self.sheaf_with(n)?;
-        sheaf.tell(sheaf.len());
-        drop(moving);
-        Ok(sheaf)
     }
 
     /// A sheaf with at least `n` resident slots.
@@ -212,6 +223,7 @@ impl Cache {
     }
 
     /// The spare, but the main sheaf if only that holds enough.
+    #[inline(always)]
     fn nearest(held: &mut Held<'_>, n: usize) -> Option<Sheaf> {
         let spare = held.spare().take();
         if held.len() < n || spare.as_ref().is_some_and(|spare| spare.len() >= n) {
@@ -310,7 +322,7 @@ impl Lent {
     /// Sees to it that the sheaf holds `n` slots at least. After a failure it holds what it had.
     pub(crate) fn refill(&mut self, n: usize) -> Result<(), Failure> {
         let cache = self.handle.cache();
-        let sheaf = self.checked.as_mut().unwrap_or(&mut self.sheaf);
+        let sheaf = self.checked.first_mut().unwrap_or(&mut self.sheaf);
         if sheaf.len() >= n {
             return Ok(());
         }
@@ -336,7 +348,7 @@ impl Drop for Lent {
     fn drop(&mut self) {
         let cache = self.handle.cache();
         let own = mem::take(&mut self.sheaf);
-        let sheaf = self.checked.take().unwrap_or(own);
+        let sheaf = self.checked.pop().unwrap_or(own);
         if let Err(sheaf) = cache.return_near(sheaf) {
             cache.return_any(sheaf);
         }

@@ -29,11 +29,16 @@ impl Common {
 
 impl Nodes {
     /// Makes the slots of a sheaf resident.
+    #[inline]
     pub(crate) fn warm_up(&self, sheaf: &mut Sheaf, geometry: &Geometry) {
         // Relaxed: see `count_bare`.
-        if sheaf.is_resident() || self.common.bare.load(Ordering::Relaxed) == 0 {
-            return;
+        if !sheaf.is_resident() && self.common.bare.load(Ordering::Relaxed) != 0 {
+            self.warm_up_slots(sheaf, geometry);
         }
+    }
+
+    #[cold]
+    fn warm_up_slots(&self, sheaf: &mut Sheaf, geometry: &Geometry) {
         let (mut warmed, mut resident) = (0, 0);
         for slot in sheaf.iter() {
             // Neighbours are of one run as a rule, whose header need be read once.

@@ -55,6 +55,7 @@ impl<T> Pool<T> {
     ///
     /// As [`Pool::try_alloc`]; then nothing was taken.
     #[doc(alias = "kmem_cache_prefill_sheaf")]
+    #[inline]
     pub fn prefill(&self, n: usize) -> Result<PrefilledSheaf<T>, AllocError> {
         match self.handle().lend(n) {
             Ok(lent) => Ok(PrefilledSheaf {

@@ -96,7 +96,9 @@ fn what_passes_the_check_is_what_was_looked_for() {
             .for_each(|writer| writer.join().unwrap());
         stop.store(true, SeqCst);
         // The end of a scope is an order that ThreadSanitizer does not see, a join is one.
-        readers.map(|reader| reader.join().unwrap());
+        for reader in readers {
+            reader.join().unwrap();
+        }
     });
     drop(table);
     pool.flush_thread();
