@@ -10,24 +10,11 @@
 use core::mem;
 
 use super::limit::Moving;
-use super::{Cache, Failure, Handle};
+use super::{Cache, Failure, Handle, Lent};
 use crate::base::error::AllocErrorKind;
 use crate::hook::counter::{Counter, OwnCounter};
-use crate::hook::shadow;
 use crate::local::{self, Held, Mine};
 use crate::sheaf::Sheaf;
-use crate::slab::Slot;
-
-/// A sheaf in the hands of a borrower; given back when dropped.
-#[derive(Debug)]
-pub(crate) struct Lent {
-    pub(super) sheaf: Sheaf,
-    handle: Handle,
-    /// A copy of the configuration's, nearer.
-    zero_on_free: bool,
-    /// In the place of `sheaf` where the pool is debugged, so that the fast path finds nothing: one, or none.
-    pub(super) checked: Vec<Sheaf>,
-}
 
 impl Handle {
     /// Lends a sheaf that holds at least `n` slots.
@@ -97,7 +84,7 @@ impl Handle {
 impl Cache {
     /// Takes a lent sheaf back as one of the running thread's, if that has a place for it.
     #[inline]
-    fn return_near(&self, sheaf: Sheaf) -> Result<(), Sheaf> {
+    pub(super) fn return_near(&self, sheaf: Sheaf) -> Result<(), Sheaf> {
         if self.is_limited() || !self.is_standard(&sheaf) {
             return Err(sheaf);
         }
@@ -236,7 +223,7 @@ impl Cache {
     }
 
     #[cold]
-    fn return_any(&self, sheaf: Sheaf) {
+    pub(super) fn return_any(&self, sheaf: Sheaf) {
         let mine = self.mine();
         let mut moving = self.moving();
         // As in `return_near`.
@@ -265,7 +252,7 @@ impl Cache {
     }
 
     /// Replaces a sheaf by one with room for `n` slots, which takes over what it held.
-    fn widen(&self, sheaf: &mut Sheaf, n: usize) -> Result<(), Failure> {
+    pub(super) fn widen(&self, sheaf: &mut Sheaf, n: usize) -> Result<(), Failure> {
         let mut wider = self.array_of(n.max(self.config.sheaf_capacity))?;
         if !self.ledger.enlist(&mut wider) {
             self.put_away_array(Some(wider));
@@ -277,80 +264,5 @@ impl Cache {
         mem::swap(sheaf, &mut wider);
         self.put_away_array(Some(wider));
         Ok(())
-    }
-}
-
-impl Lent {
-    /// Takes a slot: no lock, no system call, no allocator.
-    #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Slot> {
-        let slot = self.sheaf.pop()?;
-        self.note();
-        Some(slot)
-    }
-
-    /// Puts a slot in; gives it back if the sheaf is full. As cheap as taking one.
-    #[inline]
-    pub(crate) fn push(&mut self, slot: Slot) -> Result<(), Slot> {
-        if shadow::WATCHED {
-            shadow::close(slot.as_ptr(), self.handle.cache().config.geometry.size);
-        }
-        self.sheaf.push(slot)?;
-        self.note();
-        Ok(())
-    }
-
-    /// Overwrites a slot with zeros, if the pool is to do that.
-    #[inline]
-    pub(crate) fn clear(&self, slot: &Slot) {
-        if self.zero_on_free {
-            self.handle.cache().clear(slot);
-        }
-    }
-
-    /// Whether a slot can be put in without a check.
-    #[inline]
-    pub(crate) fn has_room(&self) -> bool {
-        !self.sheaf.is_full()
-    }
-
-    #[inline]
-    pub(crate) fn handle(&self) -> &Handle {
-        &self.handle
-    }
-
-    /// Sees to it that the sheaf holds `n` slots at least. After a failure it holds what it had.
-    pub(crate) fn refill(&mut self, n: usize) -> Result<(), Failure> {
-        let cache = self.handle.cache();
-        let sheaf = self.checked.first_mut().unwrap_or(&mut self.sheaf);
-        if sheaf.len() >= n {
-            return Ok(());
-        }
-        cache.ask()?;
-        if n > sheaf.capacity() {
-            cache.widen(sheaf, n)?;
-        }
-        let moving = cache.take_slots(|supply| cache.refill(sheaf, n, true, supply))?;
-        cache.nodes.warm_up(sheaf, &cache.config.geometry);
-        sheaf.tell(sheaf.len());
-        drop(moving);
-        Ok(())
-    }
-
-    /// Notes how many slots are left.
-    #[inline]
-    fn note(&self) {
-        self.sheaf.tell(self.sheaf.len());
-    }
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        let cache = self.handle.cache();
-        let own = mem::take(&mut self.sheaf);
-        let sheaf = self.checked.pop().unwrap_or(own);
-        if let Err(sheaf) = cache.return_near(sheaf) {
-            cache.return_any(sheaf);
-        }
     }
 }

@@ -37,6 +37,7 @@ mod fork;
 mod free;
 mod ledger;
 mod lend;
+mod lent;
 mod limit;
 mod own;
 mod stats;
@@ -45,7 +46,7 @@ mod tightness;
 use core::fmt;
 
 pub(crate) use bulk::{BATCH, Batch, Sink};
-pub(crate) use lend::Lent;
+pub(crate) use lent::Lent;
 #[cfg(feature = "rcu")]
 pub(crate) use own::retire;
 pub(crate) use own::{cache_of, check_object, free_batch, free_slow};
