@@ -53,6 +53,10 @@ use crate::page::{Hint, Source};
 use crate::slab::{Fresh, PutEffect, Slot, Surplus, Taken};
 use crate::sync::{Guard, Lock};
 
+/// Pages of slabs from which on a node asks for huge pages: 256 KiB. It asks for a slab when it has used up what it
+/// has, so what a huge page holds beside the slab is no more than a few times as much.
+const GROWN: usize = if cfg!(sheaves_small) { 1 } else { 4 };
+
 /// The slabs of one NUMA node.
 #[derive(Debug)]
 struct Node {
@@ -208,7 +212,12 @@ impl Node {
         supply: &mut Supply,
         counters: &Counters,
     ) -> bool {
-        let hint = if config.huge { hint.huge() } else { hint };
+        let is_grown = self.inner.lock().slabs.pages() >= GROWN;
+        let hint = if config.huge || is_grown {
+            hint.huge()
+        } else {
+            hint
+        };
         let min_order = config.geometry.min_order().unwrap_or(config.order);
         let blueprint = self.founder.blueprint(config, self.home);
         let fresh = supply.fresh.get_or_insert_with(|| Fresh::new(&self.source));

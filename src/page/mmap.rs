@@ -13,9 +13,16 @@
 //! mappings of their own, made and unmade at once. A run grows where it lies while the pages behind it are free,
 //! and a mapping of its own where the system likes, by moving page tables; neither copies anything.
 //!
+//! # Parts of huge pages
+//!
+//! Pools ask for huge pages for small slabs too once they have some ([`Hint::huge`]), since a fault for each 4 KiB
+//! of new memory costs more than all else that an allocation does. Such slabs share huge pages, which become
+//! resident as a whole: so they get them once the process uses 2 MiB, unless there is warm memory to be had without.
+//!
 //! # Warm pages
 //!
 //! To free a block is to clear bits: its pages stay resident, *warm*, and the next block there needs no fault.
+//! Warm is also what a huge page holds beside the first block in it.
 //! [`Mmap::trim`](PageSource::trim) gives warm pages back, neighbours in one call, and unmaps reservations that
 //! have become empty but for one of each family.
 //!
@@ -48,7 +55,9 @@ use crate::sync::{Guard, Lock};
 /// all its pools. Freed slabs are kept warm, without a system call, until [`trim`](PageSource::trim), which
 /// [`shrink`](crate::Pool::shrink) calls, gives them back: those of all pools.
 ///
-/// [`Hint::huge`](crate::Hint::huge) draws from address space for which transparent huge pages were asked for,
+/// [`Hint::huge`](crate::Hint::huge) draws from address space for which transparent huge pages were asked for; less
+/// than 2 MiB does so in processes that use 2 MiB already, where all huge pages together hold at most one more than
+/// what is used needs.
 /// [`Hint::populate`](crate::Hint::populate) makes the block resident before it is returned.
 ///
 /// # Real time
@@ -115,7 +124,9 @@ unsafe impl PageSource for Mmap {
         let block = if has_own_mapping(layout) {
             alloc_own_mapping(layout, hint)
         } else {
-            STATE.lock().alloc(layout, hint.is_huge())
+            let mut state = STATE.lock();
+            let huge = hint.is_huge() && state.is_worth_huge(layout);
+            state.alloc(layout, huge)
         }?;
         if hint.is_populate() {
             // SAFETY: the block is this long, and nobody else knows of it yet.
@@ -172,6 +183,18 @@ fn alloc_own_mapping(layout: Layout, hint: Hint) -> Option<NonNull<u8>> {
     Some(block)
 }
 
+/// The length and alignment of the run of pages for a layout.
+fn run_of(layout: Layout) -> (usize, usize) {
+    let pages = layout.size() / PAGE_SIZE;
+    let align = layout.align() / PAGE_SIZE;
+    let natural = if pages.is_power_of_two() {
+        pages.min(ALIGN_PAGES)
+    } else {
+        1
+    };
+    (pages, align.max(natural))
+}
+
 /// Trims one family, with the lock held for a step at a time only.
 fn trim(state: &Lock<State>, family: impl Fn(&mut State) -> &mut Family) -> usize {
     let mut bytes = 0;
@@ -193,21 +216,28 @@ impl State {
         }
     }
 
+    /// Whether a run for which huge pages are asked for is to have them.
+    ///
+    /// A part of a huge page makes all of it resident, so a process has 2 MiB without them before. And memory that
+    /// is there is better used than left warm.
+    fn is_worth_huge(&self, layout: Layout) -> bool {
+        let (pages, align) = run_of(layout);
+        if pages >= ALIGN_PAGES {
+            return true;
+        }
+        self.ordinary.used() + self.huge.used() >= ALIGN_PAGES
+            && (self.huge.has_warm(pages, align) || !self.ordinary.has_warm(pages, align))
+    }
+
     /// Takes a run of pages for a layout that has no mapping of its own.
     fn alloc(&mut self, layout: Layout, huge: bool) -> Option<NonNull<u8>> {
-        let pages = layout.size() / PAGE_SIZE;
-        let align = layout.align() / PAGE_SIZE;
-        let natural = if pages.is_power_of_two() {
-            pages.min(ALIGN_PAGES)
-        } else {
-            1
-        };
+        let (pages, align) = run_of(layout);
         let family = if huge {
             &mut self.huge
         } else {
             &mut self.ordinary
         };
-        family.alloc(pages, align.max(natural))
+        family.alloc(pages, align)
     }
 
     /// Makes a block longer or shorter where it lies; whether it could.

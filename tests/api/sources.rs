@@ -7,11 +7,11 @@ use std::sync::Mutex;
 use allocator_api2::alloc::{Allocator, Global};
 use allocator_api2::vec::Vec as VecIn;
 use sheaves::{
-    AllocErrorKind, AllocatorV02, Arena, Heap, Logged, Metered, PageSource, Pool, Region,
+    AllocErrorKind, AllocatorV02, Arena, Heap, Logged, Metered, Order, PageSource, Pool, Region,
     SourceCall, page,
 };
 
-use crate::support::{Random, collect_reports};
+use crate::support::{Random, collect_reports, on_one_node};
 
 type Object = [u64; 30];
 
@@ -257,4 +257,27 @@ fn a_panicking_log_loses_nothing() {
     drop(pool.alloc([1; 30]));
     pool.close().unwrap();
     assert_eq!(metered.bytes(), 0);
+}
+
+/// Small pools cost what they touch; those that have grown ask for huge pages.
+#[test]
+fn pools_ask_for_huge_pages_when_they_have_grown() {
+    let hints = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&hints);
+    let log = move |call: &SourceCall| {
+        if let SourceCall::Alloc { layout, hint, .. } = call {
+            told.lock().unwrap().push((layout.size(), hint.is_huge()));
+        }
+    };
+    let builder = Pool::<Object>::builder("grows").order(Order::new(0));
+    let pool = on_one_node(builder.source(Logged::new(Heap, log)));
+    let slabs = 8;
+    let boxes: Vec<_> = (0..slabs * 272).map(|i| pool.alloc([i; 30])).collect();
+    drop(boxes);
+    let hints = hints.lock().unwrap();
+    assert!(hints.iter().all(|&(size, _)| size == PAGE), "{hints:?}");
+    let small = if cfg!(sheaves_small) { 1 } else { 4 };
+    let huge = hints.iter().position(|&(_, huge)| huge);
+    assert_eq!(huge, Some(small), "{hints:?}");
+    assert!(hints[small..].iter().all(|&(_, huge)| huge), "{hints:?}");
 }

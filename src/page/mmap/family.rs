@@ -60,6 +60,24 @@ impl Family {
         None
     }
 
+    /// Pages that are used.
+    pub(super) fn used(&self) -> usize {
+        self.iter().map(Reservation::used).sum()
+    }
+
+    /// Whether the run that [`alloc`](Self::alloc) would take may hold memory already.
+    pub(super) fn has_warm(&self, run: usize, align: usize) -> bool {
+        let mut found = self
+            .iter()
+            .filter_map(|reservation| Some((reservation, reservation.find(run, align)?)));
+        let lowest = found.next();
+        lowest.is_some_and(|(reservation, page)| reservation.is_warm(page, run))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Reservation> {
+        core::iter::successors(self.first.as_deref(), |before| before.next.as_deref())
+    }
+
     /// Gives the first warm run at or after the address `from` back to the system, or part of it. `None` if
     /// there is no more.
     pub(super) fn purge_next(&mut self, from: usize) -> Option<Step> {

@@ -37,6 +37,7 @@ pub(super) struct Reservation {
     /// The next one of the family, at a higher address.
     pub(super) next: Option<Mapped<Reservation>>,
     base: NonNull<u8>,
+    huge: bool,
     open: usize,
     used: Bitmap,
     warm: Bitmap,
@@ -67,6 +68,7 @@ impl Reservation {
         Mapped::new(Self {
             next: None,
             base,
+            huge,
             open: 0,
             used,
             warm,
@@ -95,9 +97,23 @@ impl Reservation {
         if end > self.open {
             self.open_to(end)?;
         }
+        if self.huge {
+            self.warm_neighbours(page, run);
+        }
         self.used.set(page, run);
         self.warm.clear(page, run);
         Some(self.pointer(page))
+    }
+
+    /// Where the first run of a huge page is about to be handed out all of it comes to hold memory.
+    fn warm_neighbours(&mut self, page: usize, run: usize) {
+        let first = page - page % ALIGN_PAGES;
+        for start in (first..page + run).step_by(ALIGN_PAGES) {
+            // Reservations are whole huge pages long, and opened by whole ones.
+            if self.used.all_clear(start, ALIGN_PAGES) {
+                self.warm.set(start, ALIGN_PAGES);
+            }
+        }
     }
 
     /// Takes a run back. Its pages are warm until purged.
@@ -148,7 +164,17 @@ impl Reservation {
 
     /// Whether no page is used.
     pub(super) fn is_idle(&self) -> bool {
-        self.used.ones() == 0
+        self.used() == 0
+    }
+
+    /// Number of pages used.
+    pub(super) fn used(&self) -> usize {
+        self.used.ones()
+    }
+
+    /// Whether all pages of a run may hold memory and are not used.
+    pub(super) fn is_warm(&self, page: usize, run: usize) -> bool {
+        self.warm.all_set(page, run)
     }
 
     /// Number of warm pages.

@@ -141,6 +141,47 @@ fn freed_pages_stay_warm_until_trimmed() {
 }
 
 #[test]
+fn parts_of_huge_pages_come_from_warm_memory_or_where_two_mebibytes_are_used() {
+    let mut state = State::new();
+    assert!(state.is_worth_huge(layout(ALIGN_PAGES)));
+    let blocks: Vec<_> = (0..ALIGN_PAGES)
+        .map(|_| {
+            assert!(!state.is_worth_huge(layout(1)), "so little is used");
+            state.alloc(layout(1), false).unwrap()
+        })
+        .collect();
+    assert!(state.is_worth_huge(layout(1)));
+    // SAFETY: the block came from `alloc` with this layout, and is used no more.
+    unsafe { state.free(blocks[7], layout(1)) };
+    let part = state.alloc(layout(4), true).unwrap();
+    assert!(state.is_worth_huge(layout(1)), "a huge page has memory");
+    let rest = aligned(ALIGN_PAGES - 4, 1);
+    assert!(state.alloc(rest, true).is_some());
+    assert!(!state.is_worth_huge(layout(1)), "only page 7 has memory");
+    assert!(state.is_worth_huge(layout(2)), "a page does not hold two");
+    // SAFETY: as above.
+    unsafe { state.free(part, layout(4)) };
+    assert!(state.is_worth_huge(layout(1)), "a huge page has memory");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_huge_page_holds_beside_its_first_run_is_given_back() {
+    let state = Lock::new(State::new());
+    let block = state.lock().alloc(layout(1), true).unwrap();
+    // SAFETY: the block is this long and ours.
+    unsafe { mark(block, 1, 3) };
+    assert_eq!(trim_all(&state), HUGE - PAGE_SIZE);
+    assert_eq!(resident(block, HUGE), resident(block, PAGE_SIZE));
+    // SAFETY: marked above, and still ours.
+    assert!(unsafe { is_marked(block, 1, 3) });
+    // SAFETY: the block came from `alloc` with this layout, and is used no more.
+    unsafe { state.lock().free(block, layout(1)) };
+    assert_eq!(trim_all(&state), PAGE_SIZE);
+    assert_eq!(resident(block, HUGE), 0);
+}
+
+#[test]
 fn huge_blocks_start_at_huge_pages() {
     for hint in [Hint::NONE.huge(), Hint::NONE, Hint::NONE.huge().populate()] {
         let block = Mmap.alloc_pages_hinted(layout(32), hint).unwrap();
