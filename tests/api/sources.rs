@@ -11,7 +11,8 @@ use sheaves::{
     SourceCall, page,
 };
 
-use crate::support::{Random, collect_reports, on_one_node};
+use crate::machine::on_one_node;
+use crate::support::{Random, collect_reports};
 
 type Object = [u64; 30];
 
