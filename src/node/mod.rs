@@ -100,7 +100,10 @@ impl Node {
         sink: impl FnMut(Slot),
     ) -> Result<Taken, Shortage> {
         let mut inner = self.lock_with(supply);
-        let taken = inner.take(common, want, supply, sink)?;
+        let taken = inner.take(common, want, supply, sink);
+        // For whoever makes slabs now, without this lock.
+        supply.grown = inner.slabs.pages() >= GROWN;
+        let taken = taken?;
         common.count_bare(taken);
         Ok(taken)
     }
@@ -212,8 +215,7 @@ impl Node {
         supply: &mut Supply,
         counters: &Counters,
     ) -> bool {
-        let is_grown = self.inner.lock().slabs.pages() >= GROWN;
-        let hint = if config.huge || is_grown {
+        let hint = if config.huge || supply.grown {
             hint.huge()
         } else {
             hint

@@ -17,6 +17,8 @@ pub(crate) struct Supply {
     pub(super) home: usize,
     /// New slabs, which are brought in before slots are taken.
     pub(crate) fresh: Option<Fresh>,
+    /// Whether the node has used up enough slabs for new ones to share huge pages.
+    pub(super) grown: bool,
     /// Whether fewer slots than the most that are wanted are welcome: what new slabs are worth it were made.
     pub(crate) scraps: bool,
 }
@@ -26,6 +28,7 @@ impl Supply {
         Self {
             home,
             fresh: None,
+            grown: false,
             scraps: false,
         }
     }
