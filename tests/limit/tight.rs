@@ -117,33 +117,36 @@ fn work_near_the_limit_does_not_search_at_every_turn() {
 /// Promise 3: a thread that comes while the pool is tight, and stays, parks when it has loosened.
 #[test]
 fn a_thread_that_came_while_the_pool_was_tight_parks_later() {
-    let pool = Pool::<u64>::builder("came_late")
-        .limit(500)
-        .build()
-        .unwrap();
-    let barrier = Barrier::new(2);
-    std::thread::scope(|scope| {
-        let mut kept: Vec<_> = (0..500).map(|i| pool.try_alloc(i).unwrap()).collect();
-        assert!(pool.try_alloc(0).is_err());
-        kept.pop();
-        scope.spawn(|| {
-            drop(pool.try_alloc(1).unwrap());
-            assert_eq!(pool.stats().cached, 0, "a tight pool parks nothing");
+    // A failed assertion would leave the other thread at a barrier.
+    watched("came late", || {
+        let pool = Pool::<u64>::builder("came_late")
+            .limit(500)
+            .build()
+            .unwrap();
+        let barrier = Barrier::new(2);
+        std::thread::scope(|scope| {
+            let mut kept: Vec<_> = (0..500).map(|i| pool.try_alloc(i).unwrap()).collect();
+            assert!(pool.try_alloc(0).is_err());
+            kept.pop();
+            scope.spawn(|| {
+                drop(pool.try_alloc(1).unwrap());
+                assert_eq!(pool.stats().cached, 0, "a tight pool parks nothing");
+                barrier.wait();
+                barrier.wait();
+                (0..10).for_each(|i| drop(pool.try_alloc(i).unwrap()));
+                assert!(pool.stats().cached > 0);
+                barrier.wait();
+                barrier.wait();
+            });
+            barrier.wait();
+            drop(kept);
             barrier.wait();
             barrier.wait();
-            (0..10).for_each(|i| drop(pool.try_alloc(i).unwrap()));
-            assert!(pool.stats().cached > 0);
-            barrier.wait();
+            // And is found there.
+            let all: Vec<_> = (0..500).map(|i| pool.try_alloc(i).unwrap()).collect();
+            assert!(pool.try_alloc(0).is_err());
+            drop(all);
             barrier.wait();
         });
-        barrier.wait();
-        drop(kept);
-        barrier.wait();
-        barrier.wait();
-        // And is found there.
-        let all: Vec<_> = (0..500).map(|i| pool.try_alloc(i).unwrap()).collect();
-        assert!(pool.try_alloc(0).is_err());
-        drop(all);
-        barrier.wait();
     });
 }

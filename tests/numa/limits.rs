@@ -84,6 +84,29 @@ fn a_limit_is_exact_over_nodes() {
     assert_eq!((pool.stats().bytes, pool.stats().live), (0, 0));
 }
 
+/// A pool at its limit loosens after as many frees as on one node, wherever they come home.
+#[test]
+fn frees_of_all_nodes_count_towards_loosening() {
+    const EACH: usize = 100;
+    let pool = machine(3).build(small("loosens").limit(3 * EACH)).unwrap();
+    let boxes: Vec<Vec<PoolBox<Object>>> = (0..3)
+        .map(|node| {
+            on(2 * node, || {
+                (0..EACH).map(|_| pool.alloc([1; 30])).collect()
+            })
+        })
+        .collect();
+    assert!(pool.try_alloc([1; 30]).is_err());
+    drop(boxes);
+    assert_eq!(pool.stats().live, 0);
+    (0..SHEAF).for_each(|_| drop(pool.try_alloc([1; 30]).unwrap()));
+    let stats = pool.stats();
+    assert!(
+        stats.cached > 0,
+        "300 came home and it parks nothing: {stats:?}"
+    );
+}
+
 #[cfg(feature = "rcu")]
 #[test]
 fn what_is_retired_on_another_node_comes_home() {
