@@ -8,6 +8,7 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
+use crate::contenders::floor::FLOOR;
 use crate::contenders::{self, Visit, VisitShared};
 use crate::filter::Filter;
 use crate::heap::{Heap, Kind, Local};
@@ -47,7 +48,8 @@ struct Select<'a> {
 
 impl Select<'_> {
     fn take<H: Heap>(&mut self) {
-        if H::KIND == Kind::Harness || H::MOST < self.objects {
+        // The floor has all its objects from the start.
+        if H::KIND == Kind::Harness || H::NAME == FLOOR || H::MOST < self.objects {
             return;
         }
         self.names.push(H::NAME);

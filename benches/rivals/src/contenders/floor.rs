@@ -48,7 +48,9 @@ impl<const MID: usize> Heap for Bare<MID> {
     type Local<'a> = BareLocal<'a, MID>;
 
     fn new(most: usize) -> Self {
-        let objects = (0..most).map(|_| UnsafeCell::new(Object::new(0))).collect();
+        let objects = (0..=most)
+            .map(|_| UnsafeCell::new(Object::new(0)))
+            .collect();
         Self { objects }
     }
 
