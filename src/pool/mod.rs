@@ -152,7 +152,8 @@ impl<T> Pool<T> {
         self.handle.cache().flush_thread();
     }
 
-    /// What the pool holds and has done. Takes its locks one after the other; linear in threads.
+    /// What the pool holds and has done. Takes its locks one after the other, and waits for threads that are in the middle of
+    /// one allocation or free; linear in threads.
     pub fn stats(&self) -> Stats {
         self.handle.cache().stats()
     }
