@@ -19,6 +19,8 @@ mod regressions;
 mod slabs;
 mod source;
 mod steps;
+#[path = "../common/watchdog.rs"]
+mod watchdog;
 mod worker;
 
 use proptest::collection::vec;
@@ -28,6 +30,7 @@ use proptest::test_runner::{FileFailurePersistence, TestRunner};
 
 use crate::drive::Reached;
 use crate::op::{CONFIG_BYTES, Config, OP_BYTES, Op};
+use crate::watchdog::watched;
 
 /// Operations of the longest run.
 const LONGEST: usize = 150;
@@ -63,17 +66,19 @@ proptest! {
 /// What is never reached is not tested: random runs must come to every place that is hard to come by.
 #[test]
 fn random_runs_go_everywhere() {
-    let mut runner = TestRunner::deterministic();
-    let mut times = [0_u64; 20];
-    for _ in 0..RUNS_THAT_GO_EVERYWHERE {
-        let tree = (configs(), ops()).new_tree(&mut runner).unwrap();
-        let (config, ops) = tree.current();
-        let reached = drive::run(&config, &ops);
-        for (sum, count) in times.iter_mut().zip(counts(&reached)) {
-            *sum += count;
+    watched("random runs", || {
+        let mut runner = TestRunner::deterministic();
+        let mut times = [0_u64; 20];
+        for _ in 0..RUNS_THAT_GO_EVERYWHERE {
+            let tree = (configs(), ops()).new_tree(&mut runner).unwrap();
+            let (config, ops) = tree.current();
+            let reached = drive::run(&config, &ops);
+            for (sum, count) in times.iter_mut().zip(counts(&reached)) {
+                *sum += count;
+            }
         }
-    }
-    assert!(times.iter().all(|times| *times >= 3), "{times:?}");
+        assert!(times.iter().all(|times| *times >= 3), "{times:?}");
+    });
 }
 
 /// Enough for each of [`counts`] to come up several times.
